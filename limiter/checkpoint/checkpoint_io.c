@@ -248,7 +248,8 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 	struct weir_error before = job->error;
 	uint64_t known = job->registry != NULL ? policy_registry_newest(job->registry) : 0;
 	job->status = try_job(io, job);
-	if (job->registry != NULL && policy_registry_newest(job->registry) > known)
+	/* A save reads none: what is new to the registry meanwhile is told by the job of another thread that read it. */
+	if (job->kind != CHECKPOINT_SAVE && job->registry != NULL && policy_registry_newest(job->registry) > known)
 		tell_policy(io, job->registry);
 	if (job->status == WEIR_FENCED)
 		explain_refusal(job, io->store, now_ms);
