@@ -51,11 +51,6 @@ static enum weir_status put_missing(struct weir_store *store, const struct weir_
 		recalled->first = recalled->first == 0 ? newest : recalled->first;
 		recalled->last = newest;
 	}
-	if (status == WEIR_OK && weir_policy_feed_beyond(feed) > newest)
-		status = weir_fail(error, WEIR_NEWER,
-		                   "the store has lost policy %llu, which a newer version of weir applied: use that version "
-		                   "(runbook: store-failed-over)",
-		                   (unsigned long long)newest + 1);
 	return status;
 }
 

@@ -21,8 +21,11 @@ WEIR_MUST_USE enum weir_status weir_policy_stored_newest(struct weir_store *stor
 /**
  * Puts back what the policy topic has above the store's newest policy.
  *
- * @return WEIR_OK: the store has all that the topic has; WEIR_INVALID: the topic lacks one between, or the store has been
- *         given another under a number; WEIR_NEWER: a newer weir wrote one; WEIR_IO
+ * A record that this program cannot read is passed over: a stranger may have written it. Whether checkpoints name a policy
+ * that is missing then is for weir_policy_check_checkpoints().
+ *
+ * @return WEIR_OK: the store has all that can be read of the topic; WEIR_INVALID: the topic lacks one between, or the
+ *         store has been given another under a number; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_policy_recall(struct weir_store *store, struct weir_bus *bus,
                                                   struct weir_policies_recalled *recalled, struct weir_error *error);

@@ -107,6 +107,17 @@ static void what_is_missing_comes_back_under_its_numbers(void **state)
 	}
 }
 
+static void append(struct weir_bus *bus, const char *key, struct weir_span message)
+{
+	struct weir_producer *producer;
+	struct weir_delivery delivery;
+	must(bus->ops->producer_new(bus, &producer, &error));
+	must(bus->ops->send(producer, WEIR_TOPIC_POLICY, 0, weir_span_of(key), message, 0, &error));
+	while (bus->ops->poll(producer, &delivery, 1, 1000) == 0)
+		;
+	bus->ops->producer_free(producer);
+}
+
 static void a_hole_is_not_jumped(void **state)
 {
 	struct world *world = *state;
@@ -119,19 +130,12 @@ static void a_hole_is_not_jumped(void **state)
 	char *log = scratch_new();
 	must(weir_bus_local_open(log, &options, &bus, &error));
 	must(odd->ops->note_put(odd, "policy-appended", weir_span_of("3"), &error));
-	struct weir_producer *producer;
 	struct weir_policy *policy;
 	size_t length;
 	text_of(13, text);
 	must(weir_policy_decode(4, text, strlen(text), &policy, &error));
 	char *message = weir_policy_message(policy, weir_span_of(text), 1000, &length);
-	must(bus->ops->producer_new(bus, &producer, &error));
-	must(bus->ops->send(producer, WEIR_TOPIC_POLICY, 0, weir_span_of("4"),
-	                    (struct weir_span){.at = message, .length = (uint32_t)length}, 0, &error));
-	struct weir_delivery delivery;
-	while (bus->ops->poll(producer, &delivery, 1, 1000) == 0)
-		;
-	bus->ops->producer_free(producer);
+	append(bus, "4", (struct weir_span){.at = message, .length = (uint32_t)length});
 	assert_int_equal(weir_policy_recall(behind, bus, &recalled, &error), WEIR_INVALID);
 	assert_non_null(strstr(error.text, "lack policy 2"));
 	assert_int_equal(recalled.last, 0);
@@ -142,6 +146,24 @@ static void a_hole_is_not_jumped(void **state)
 	odd->ops->close(odd);
 	scratch_remove(directory), scratch_remove(log);
 	free(directory), free(log);
+}
+
+/* Anybody who may write to the topic can write such a record, and it must not keep everybody from applying a policy. */
+static void one_that_a_newer_weir_seems_to_have_written_is_passed_over(void **state)
+{
+	struct world *world = *state;
+	static const char newer[100] = "wF\x03";
+	struct weir_policies_recalled recalled;
+	uint64_t newest;
+	append(world->bus, "newer", (struct weir_span){.at = newer, .length = sizeof newer});
+	must(weir_policy_recall(world->store, world->bus, &recalled, &error));
+	assert_int_equal(recalled.last, 0);
+	struct weir_store *store = open_store(world->restored, 10, 1);
+	must(weir_policy_recall(store, world->bus, &recalled, &error));
+	assert_int_equal(recalled.last, 3);
+	must(weir_policy_stored_newest(store, 1, &newest, &error));
+	assert_int_equal(newest, 3);
+	store->ops->close(store);
 }
 
 static void a_checkpoint_under_a_policy_that_the_store_lacks_is_found(void **state)
@@ -168,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_missing_comes_back_under_its_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_hole_is_not_jumped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_a_newer_weir_seems_to_have_written_is_passed_over, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_checkpoint_under_a_policy_that_the_store_lacks_is_found, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
