@@ -51,7 +51,7 @@ static inline const char *usual_method(const char *at)
 
 /*
  * Marks of the bytes, of which there are at most 64 and whole wide blocks, where a target ends, and of those where its
- * path may end. The byte before them is readable.
+ * path may end or is escaped. The byte before them is readable.
  */
 static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *marks)
 {
@@ -73,9 +73,20 @@ static inline bool is_protocol(const char *at)
 	return at[0] == ' ' && at[1] == 'H' && (((digits + room) | digits) & high) == 0;
 }
 
+static inline bool has_escapes(const char *at, const char *end)
+{
+	return memchr(at, '\\', (size_t)(end - at)) != NULL;
+}
+
+/* What the way through a line has found besides its fields. */
+struct usual_line {
+	bool served;  /* the path is what was served */
+	bool escaped; /* a part may have a backslash */
+};
+
 /* A request "GET target HTTP/1.1" and its closing quote, behind which is returned; NULL: any other. */
 static inline const char *usual_request(const struct format_combined *combined, const char *at, const char *end,
-                                        struct weir_record *record, bool *served)
+                                        struct weir_record *record, struct usual_line *line)
 {
 	const char *space = end - at >= WEIR_FIND_BYTES ? usual_method(at) : NULL;
 	if (space == NULL)
@@ -103,9 +114,9 @@ static inline const char *usual_request(const struct format_combined *combined, 
 	if (at == target || *target == '-' || end - at < 10 || !is_protocol(at))
 		return NULL;
 	mark = mark != NULL ? mark : at;
-	*served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
+	line->served = (*target == '/') & ((*mark == '?') | (*mark == ' '));
 	record->fields[WEIR_FIELD_METHOD] = span_of(method, space);
-	record->fields[WEIR_FIELD_PATH] = span_of(target, *served ? mark : at);
+	record->fields[WEIR_FIELD_PATH] = span_of(target, line->served ? mark : at);
 	if (combined->wants_rare)
 		put_rare(combined, COMBINED_TARGET, span_of(target, at), record);
 	return at + 10;
@@ -135,7 +146,7 @@ static __attribute__((noinline)) bool is_other_client(const char *at, const char
 
 /* ip, "-" and a user without spaces, up to the time, which is there with "] \""; NULL: not of that shape. */
 static inline const char *usual_client(const struct format_combined *combined, const char *begin, const char *end,
-                                       struct weir_record *record)
+                                       struct weir_record *record, struct usual_line *line)
 {
 	const char *at = first_space(begin, end);
 	if (at == NULL)
@@ -158,6 +169,7 @@ static inline const char *usual_client(const struct format_combined *combined, c
 	if (at == NULL || at == user || at[1] != '[')
 		return NULL;
 	record->fields[WEIR_FIELD_USER] = span_of(user, at);
+	line->escaped = has_escapes(user, at);
 	return at + 2;
 }
 
@@ -242,24 +254,29 @@ static __attribute__((noinline)) void take_tail(const struct format_combined *co
 
 /* Takes a line of the usual shape; false: it may have any other, and what is in the record counts for nothing. */
 static inline bool take_usual(struct format_combined *combined, const char *at, const char *end,
-                              struct weir_record *record)
+                              struct weir_record *record, bool *escaped)
 {
-	at = usual_client(combined, at, end, record);
+	struct usual_line line = {0};
+	at = usual_client(combined, at, end, record, &line);
 	if (at == NULL || !usual_time(combined, at, &record->time_ms))
 		return false;
 	const char *request = at + COMBINED_TIME_BYTES;
-	bool served = false;
-	at = usual_request(combined, request, end, record, &served);
+	at = usual_request(combined, request, end, record, &line);
 	if (at == NULL)
 		at = other_request(combined, request, end, record);
 	at = usual_status_and_bytes(at, end, record);
 	if (at == NULL)
 		return false;
+	bool whole_request =
+		!line.served || combined->wants_rare; /* else its path has no escapes, and nothing else is wanted */
+	if (combined->wants_tail || whole_request)
+		line.escaped |= has_escapes(whole_request ? request : at, combined->wants_tail ? end : at);
 	if (combined->wants_tail)
 		take_tail(combined, at, end, record);
 	record->fields[WEIR_FIELD_HOST] = (struct weir_span){0};
 	/* A request that is served as it stands has a method of capitals: usual_method(). */
-	record->settled = served && record->ip == WEIR_RECORD_IP_PLAIN && combined->format.client_ip == NULL;
+	record->settled = line.served && record->ip == WEIR_RECORD_IP_PLAIN && combined->format.client_ip == NULL;
+	*escaped = line.escaped;
 	return true;
 }
 
@@ -275,12 +292,16 @@ enum format_reason COMBINED_PARSE(struct format *format, const char *text, uint3
 	struct format_combined *combined = (struct format_combined *)format;
 	if (combined->lacking_count > 0)
 		put_lacking(combined, record);
-	if (!take_usual(combined, text, text + length, record)) {
+	bool escaped = false;
+	if (!take_usual(combined, text, text + length, record, &escaped)) {
 		enum format_reason reason =
 			combined_take_any(combined, (struct weir_span){.at = text, .length = length}, record);
 		if (reason != FORMAT_OK)
 			return reason;
+		escaped = has_escapes(text, text + length);
 	}
+	if (__builtin_expect(escaped, 0))
+		combined_unescape(combined, length, record);
 	record->cost = 1;
 	return combined->options.cost_field < 0 ? FORMAT_OK : format_finish_cost(&combined->options, record);
 }

@@ -18,8 +18,9 @@ enum { COMBINED_TIME_BYTES = TIME_COMMON_BYTES + 3 }; /* a time and the "] \"" b
 struct format_combined {
 	struct format format;
 	struct format_options options;
-	bool wants_tail;                  /* referer, agent or xff */
-	bool wants_rare;                  /* ident or target */
+	bool wants_tail; /* referer, agent or xff */
+	bool wants_rare; /* ident or target */
+	struct unescape_scratch escape_room;
 	uint8_t field_of[COMBINED_PARTS]; /* WEIR_FIELD_NONE: that part is not wanted */
 	uint32_t lacking_count;
 	uint8_t lacking[WEIR_FIELD_MAX]; /* wanted fields that no such line has */
@@ -42,6 +43,9 @@ bool combined_can_avx2(void);
 /** Fills the fields from the parts `first` to `last`, which combined_line.c has split off. */
 void combined_put_split(const struct format_combined *combined, const struct combined_line *line,
                         enum combined_part first, enum combined_part last, struct weir_record *record);
+
+/** Takes the escapes off what a client wrote, in a line that may have some. @param length  of the line */
+void combined_unescape(struct format_combined *combined, uint32_t length, struct weir_record *record);
 
 /** Parses a line by the letter of the grammar, whatever its shape; the cost is not read. */
 enum format_reason combined_take_any(struct format_combined *combined, struct weir_span text,

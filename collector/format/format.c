@@ -136,6 +136,7 @@ static enum weir_status create(const struct weir_json *config, bool inside, cons
 		                                                                                      format, error);
 	if (status != WEIR_OK)
 		return status;
+	(*format)->escapes = kind->escapes;
 	status = check_needs(*format, config, error);
 	if (status != WEIR_OK) {
 		format_free(*format);
@@ -190,7 +191,7 @@ void format_free(struct format *format)
 		return;
 	weir_client_ip_free(format->client_ip);
 	weir_served_path_room_deinit(&format->path_room);
-	unescape_scratch_deinit(&format->header_room);
+	unescape_scratch_deinit(&format->escape_room);
 	format->free(format);
 }
 
@@ -234,15 +235,49 @@ static void settle_ip(struct format *format, struct weir_record *record)
 		*ip = canonical;
 }
 
+/* ---- what a server has escaped ---- */
+
+enum { ESCAPED_FIELDS = 3 };
+
+/*
+ * What a client wrote, without what the server made of it: a byte that a log escapes and that a client may encode, such as
+ * those of "é", is the same in both. So a file has one path. A client's own "\x2F" is escaped itself, and no slash. It is
+ * done in the target, as which the path is read, and in the header of the proxies.
+ */
+static __attribute__((noinline, cold)) void take_escapes_off(struct format *format, struct weir_record *record)
+{
+	const int fields[ESCAPED_FIELDS] = {format->settles_path ? (int)WEIR_FIELD_PATH : -1, format->target,
+	                                    format->client_ip != NULL ? weir_client_ip_header(format->client_ip) : -1};
+	uint32_t room = 0;
+	for (int i = 0; i < ESCAPED_FIELDS; i++)
+		room += fields[i] >= 0 && record->fields[fields[i]].at != NULL ? record->fields[fields[i]].length : 0;
+	unescape_scratch_clear(&format->escape_room);
+	for (int i = 0; i < ESCAPED_FIELDS; i++) {
+		struct weir_span *value = fields[i] >= 0 ? &record->fields[fields[i]] : NULL;
+		if (value == NULL || value->at == NULL)
+			continue;
+		*value = format->escapes == FORMAT_ESCAPES_HASHES ? unescape_hashes(&format->escape_room, *value, room)
+		                                                  : unescape_log(&format->escape_room, *value, room);
+	}
+}
+
+/* ---- the other fields ---- */
+
 /* The target is the path as it is written, unless the line has one of its own. */
-static void settle_path(struct format *format, struct weir_record *record)
+static void settle_path(struct format *format, struct weir_record *record, bool escaped)
 {
 	struct weir_span *path = &record->fields[WEIR_FIELD_PATH];
 	if (path->at == NULL)
 		return;
 	if (format->target >= 0 && record->fields[format->target].at == NULL)
 		record->fields[format->target] = *path;
-	*path = weir_served_path(*path, &format->path_room);
+	struct weir_span served;
+	if (!weir_served_path_stands(*path, &served)) {
+		if (escaped)
+			take_escapes_off(format, record);
+		served = weir_served_path(*path, &format->path_room);
+	}
+	*path = served;
 }
 
 static void settle_host(struct format *format, struct weir_record *record)
@@ -262,19 +297,23 @@ static void settle_method(struct weir_record *record)
 static bool settle_client(struct format *format, struct weir_record *record)
 {
 	struct weir_span header = record->fields[weir_client_ip_header(format->client_ip)];
-	if (format->escapes && header.at != NULL)
-		header = unescape_log(&format->header_room, header);
 	return weir_client_ip_apply(format->client_ip, header, record);
 }
 
 enum format_reason format_settle(struct format *format, struct weir_record *record)
 {
+	/* A path is looked at for escapes where it is looked at anyway. */
+	bool escaped = format->escapes != FORMAT_ESCAPES_NONE;
+	if (escaped && (format->target >= 0 || format->client_ip != NULL)) {
+		take_escapes_off(format, record);
+		escaped = false;
+	}
 	if (format->client_ip != NULL && !settle_client(format, record))
 		return FORMAT_NO_CLIENT;
 	if (format->settles_ip)
 		settle_ip(format, record);
 	if (format->settles_path)
-		settle_path(format, record);
+		settle_path(format, record, escaped);
 	if (format->settles_host)
 		settle_host(format, record);
 	if (format->settles_method)

@@ -37,6 +37,13 @@ enum format_lines {
 	FORMAT_LINES_WHOLE,    /* it is all of it */
 };
 
+/* How the server escapes what a client wrote, where format_settle() is to undo it in the target and client_ip's header. */
+enum format_escapes {
+	FORMAT_ESCAPES_NONE,        /* not at all, or the format has undone it */
+	FORMAT_ESCAPES_BACKSLASHES, /* as access logs do: unescape_log() */
+	FORMAT_ESCAPES_HASHES,      /* as HAProxy does: unescape_hashes() */
+};
+
 /* The head of every format; what a kind needs comes after it in memory. */
 struct format {
 	/**
@@ -84,9 +91,9 @@ struct format {
 	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
 	bool reads_objects;  /* lines are objects of JSON */
 	int target;          /* the field "target" where it is wanted, or -1 */
-	bool escapes;        /* its values stay as an access log escapes them */
+	enum format_escapes escapes;
 	struct weir_served_path_room path_room;
-	struct unescape_scratch header_room;
+	struct unescape_scratch escape_room;
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 	char host_text[WEIR_SERVED_HOST_BYTES];
 };

@@ -27,6 +27,21 @@ void combined_put_split(const struct format_combined *combined, const struct com
 		record->fields[combined->field_of[part]] = format_value_or_dash(line->parts[part].at, line->parts[part].length);
 }
 
+void combined_unescape(struct format_combined *combined, uint32_t length, struct weir_record *record)
+{
+	static const enum combined_part parts[] = {COMBINED_HOST, COMBINED_IDENT,   COMBINED_USER,  COMBINED_TARGET,
+	                                           COMBINED_PATH, COMBINED_REFERER, COMBINED_AGENT, COMBINED_XFF};
+	unescape_scratch_clear(&combined->escape_room);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		uint8_t field = combined->field_of[parts[i]];
+		if (field == WEIR_FIELD_NONE)
+			continue;
+		struct weir_span *value = &record->fields[field];
+		*value =
+			unescape_log(&combined->escape_room, *value, 2 * length); /* a target stands twice: its path does, too */
+	}
+}
+
 enum format_reason combined_take_any(struct format_combined *combined, struct weir_span text,
                                      struct weir_record *record)
 {
@@ -43,6 +58,7 @@ enum format_reason combined_take_any(struct format_combined *combined, struct we
 static void combined_free(struct format *format)
 {
 	struct format_combined *combined = (struct format_combined *)format;
+	unescape_scratch_deinit(&combined->escape_room);
 	format_options_deinit(&combined->options);
 	free(combined);
 }
@@ -85,7 +101,6 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	combined->format.names = part_names;
 	combined->format.dash_is_absent = true;
 	combined->format.takes_cut = true;
-	combined->format.escapes = true;
 	enum weir_status status = format_options_init(&combined->options, config, fields, kind, &combined->format, error);
 	if (status != WEIR_OK) {
 		format_free(&combined->format);

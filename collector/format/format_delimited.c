@@ -617,6 +617,7 @@ const struct format_kind format_delimited = {
 	.meaning = "TSV, CSV and similar",
 	.malformed = "not delimited",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.escapes = FORMAT_ESCAPES_BACKSLASHES,
 	.options = options,
 	.create = create,
 };

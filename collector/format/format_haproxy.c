@@ -220,6 +220,7 @@ const struct format_kind format_haproxy = {
 	.meaning = "HAProxy's HTTP, HTTPS and TCP logs, and its connection errors",
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
+	.escapes = FORMAT_ESCAPES_HASHES,
 	.options = format_ready_options,
 	.reader = &reader,
 	.create = format_ready_create,

@@ -60,7 +60,7 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	return READY_OK;
 }
 
-static const struct ready_reader reader = {.parts = parts, .dash_is_absent = true, .read = read_line};
+static const struct ready_reader reader = {.parts = parts, .dash_is_absent = true, .escapes = true, .read = read_line};
 
 const struct format_kind format_ingress_nginx = {
 	.name = "ingress_nginx",

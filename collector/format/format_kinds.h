@@ -27,6 +27,7 @@ struct format_kind {
 	const char *meaning;   /* what its lines are, for people: a row of formats.md */
 	const char *malformed; /* the reason of a line that is not of it; kinds of one reason share its number */
 	unsigned takes;        /* FORMAT_TAKES_… */
+	enum format_escapes escapes;
 	/* Its own options, read into the struct that begins with its struct format. NULL: none. */
 	const struct weir_json_rule *options;
 	/* Where it is a head: the field that has the message after it. NULL: it is none. */

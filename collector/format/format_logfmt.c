@@ -16,6 +16,7 @@ struct format_logfmt {
 	struct format_options options;
 	struct format_slots slots;
 	struct unescape_scratch scratch;
+	int path_slot, target_slot; /* -1: not wanted */
 };
 
 static bool is_blank(char c)
@@ -82,6 +83,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 				return format->malformed;
 			if (slot >= 0 && quoted && memchr(value.at, '\\', value.length) != NULL)
 				value = unescape(&logfmt->scratch, value, length, true);
+			else if (slot >= 0 && !quoted && (slot == logfmt->path_slot || slot == logfmt->target_slot))
+				value = unescape_log(&logfmt->scratch, value, length);
 		}
 		if (at < end && !is_blank(*at))
 			return format->malformed;
@@ -113,6 +116,9 @@ static enum weir_status create(const struct weir_json *config, const struct form
 		return status;
 	}
 	format_slots_init(&logfmt->slots, &logfmt->options);
+	logfmt->path_slot = format_slots_of_field(&logfmt->slots, WEIR_FIELD_PATH);
+	logfmt->target_slot =
+		logfmt->format.target >= 0 ? format_slots_of_field(&logfmt->slots, (uint32_t)logfmt->format.target) : -1;
 	*format = &logfmt->format;
 	return WEIR_OK;
 }

@@ -270,6 +270,7 @@ const struct format_kind format_pattern = {
 	.meaning = "whatever an expression matches",
 	.malformed = "no match",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.escapes = FORMAT_ESCAPES_BACKSLASHES,
 	.options = options,
 	.create = create,
 };

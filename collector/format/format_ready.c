@@ -20,13 +20,22 @@ struct format_ready {
 	struct format_slots slots;
 	const struct ready_reader *reader;
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
+	struct unescape_scratch escape_room;
 	int unmatched;    /* its index in `outcomes` */
 	uint32_t left[2]; /* of each of two streams: so many bytes of an open record may come still */
 	uint8_t parts[FORMAT_SLOTS_MAX];
 };
 
+/* No part stands in two slots. */
+static void unescape_values(struct format_ready *ready, uint32_t length, struct weir_span *values)
+{
+	unescape_scratch_clear(&ready->escape_room);
+	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
+		values[slot] = unescape_log(&ready->escape_room, values[slot], length);
+}
+
 /* From what was read of a line to a record, or the reason why there is none. */
-static inline enum format_reason finish(struct format_ready *ready, enum ready_outcome outcome,
+static inline enum format_reason finish(struct format_ready *ready, struct weir_span text, enum ready_outcome outcome,
                                         const struct ready_line *line, struct weir_record *record)
 {
 	switch (outcome) {
@@ -42,6 +51,8 @@ static inline enum format_reason finish(struct format_ready *ready, enum ready_o
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
 		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : line->parts[ready->parts[slot]];
+	if (ready->reader->escapes && memchr(text.at, '\\', text.length) != NULL)
+		unescape_values(ready, text.length, values);
 	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
 	record->times = line->times;
 	return reason;
@@ -51,8 +62,9 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1};
-	enum ready_outcome outcome = ready->read((struct weir_span){.at = line, .length = length}, &read);
-	return finish(ready, outcome, &read, record);
+	const struct weir_span text = {.at = line, .length = length};
+	enum ready_outcome outcome = ready->read(text, &read);
+	return finish(ready, text, outcome, &read, record);
 }
 
 /*
@@ -64,13 +76,14 @@ static enum format_reason parse_in_records(struct format *format, const char *li
 {
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1, .stream = format};
-	enum ready_outcome outcome = ready->read((struct weir_span){.at = line, .length = length}, &read);
+	const struct weir_span text = {.at = line, .length = length};
+	enum ready_outcome outcome = ready->read(text, &read);
 	uint32_t *left = &ready->left[format->other_stream], bytes = length + 1;
 	bool within = *left > 0;
 	*left = *left > bytes ? *left - bytes : 0;
 	if (read.opens && ready->reader->record_bytes > bytes)
 		*left = ready->reader->record_bytes - bytes;
-	return finish(ready, within && outcome == READY_OK ? READY_AMBIGUOUS : outcome, &read, record);
+	return finish(ready, text, within && outcome == READY_OK ? READY_AMBIGUOUS : outcome, &read, record);
 }
 
 static void begin_records(struct format *format, struct weir_span header)
@@ -102,6 +115,7 @@ static const char *const *values(const struct format *format, uint32_t field)
 static void ready_free(struct format *format)
 {
 	struct format_ready *ready = (struct format_ready *)format;
+	unescape_scratch_deinit(&ready->escape_room);
 	format_options_deinit(&ready->options);
 	free(ready);
 }

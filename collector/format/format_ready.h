@@ -43,6 +43,7 @@ struct ready_reader {
 	 */
 	uint32_t record_bytes;
 	bool dash_is_absent; /* a lone "-" is no value of any part */
+	bool escapes;        /* parts are escaped as in an access log: unescape_log() */
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	/* The same behind a head that was split off; NULL where a line has none. */
 	enum ready_outcome (*read_message)(struct weir_span message, struct ready_line *ready);

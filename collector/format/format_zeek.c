@@ -5,7 +5,7 @@
  *     #fields	ts	uid	id.orig_h	id.orig_p	id.resp_h	id.resp_p	proto
  *     1715940303.133721	CXWv6p3arKYeMETxOg	192.0.2.7	52110	198.51.100.1	443	tcp
  *
- * Zeek escapes tabs within values.
+ * Zeek escapes tabs within values, and bytes that are no UTF-8, as access logs do.
  */
 #include "collector/format/format_options.h"
 
@@ -34,5 +34,6 @@ const struct format_kind format_zeek = {
 	.meaning = "Zeek's logs as tab-separated values",
 	.malformed = "not delimited",
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
+	.escapes = FORMAT_ESCAPES_BACKSLASHES,
 	.create = create,
 };

@@ -80,31 +80,54 @@ static int32_t take_unicode(const char **at, const char *end)
 	return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
 }
 
+/* The byte that two hexadecimal digits behind a mark stand for, which `at` is moved past; -1: there are none. */
+static int take_hex(const char **at, const char *end, uint32_t mark_bytes)
+{
+	const char *digits = *at + mark_bytes;
+	int high = end - *at >= mark_bytes + (ptrdiff_t)2 ? hex_value(digits[0]) : -1;
+	int low = high >= 0 ? hex_value(digits[1]) : -1;
+	if (low < 0)
+		return -1;
+	*at = digits + 2;
+	return high << 4 | low;
+}
+
+static bool is_byte_escape(const char *at, const char *end)
+{
+	return end - at >= 4 && at[0] == '\\' && at[1] == 'x';
+}
+
 /* The byte that a two-byte escape stands for, or 0. */
 static char short_escape(char c)
 {
 	switch (c) {
 	case '"':
-	case '\\':
-	case '/': return c;
+	case '\\': return c;
 	case 'b': return '\b';
 	case 'f': return '\f';
 	case 'n': return '\n';
 	case 'r': return '\r';
 	case 't': return '\t';
+	case 'v': return '\v';
 	default: return 0;
 	}
 }
 
+/* Room for all strings of a line, made at the first. @return where the next one stands */
+static char *reserve(struct unescape_scratch *scratch, uint32_t bytes, uint32_t room)
+{
+	if (scratch->capacity < room) {
+		assert(scratch->used == 0);
+		scratch->bytes = weir_realloc(scratch->bytes, room, 1);
+		scratch->capacity = room;
+	}
+	assert(bytes <= scratch->capacity - scratch->used);
+	return scratch->bytes + scratch->used;
+}
+
 struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw, uint32_t line_length, bool keep)
 {
-	if (scratch->capacity < line_length) {
-		assert(scratch->used == 0);
-		scratch->bytes = weir_realloc(scratch->bytes, line_length, 1);
-		scratch->capacity = line_length;
-	}
-	assert(raw.length <= scratch->capacity - scratch->used);
-	char *begin = scratch->bytes + scratch->used, *out = begin;
+	char *begin = reserve(scratch, raw.length, line_length), *out = begin;
 	const char *at = raw.at, *end = raw.at + raw.length;
 	while (at < end) {
 		const char *backslash = memchr(at, '\\', (size_t)(end - at));
@@ -119,7 +142,12 @@ struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw
 			out = write_utf8(out, character);
 			continue;
 		}
-		char byte = end - at > 1 ? short_escape(at[1]) : 0;
+		int hex = is_byte_escape(at, end) ? take_hex(&at, end, 2) : -1;
+		if (hex >= 0) {
+			*out++ = (char)hex;
+			continue;
+		}
+		char byte = end - at > 1 ? at[1] == '/' ? '/' : short_escape(at[1]) : 0;
 		if (byte != 0) {
 			*out++ = byte;
 			at += 2;
@@ -135,26 +163,37 @@ struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw
 	return result;
 }
 
-struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw)
+static struct weir_span kept(struct unescape_scratch *scratch, const char *begin, const char *end)
+{
+	scratch->used += (uint32_t)(end - begin);
+	return (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
+}
+
+struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw, uint32_t room)
 {
 	if (raw.length == 0 || memchr(raw.at, '\\', raw.length) == NULL)
 		return raw;
-	if (scratch->capacity < raw.length) {
-		scratch->bytes = weir_realloc(scratch->bytes, raw.length, 1);
-		scratch->capacity = raw.length;
-	}
-	char *out = scratch->bytes;
+	char *begin = reserve(scratch, raw.length, room), *out = begin;
 	const char *end = raw.at + raw.length;
 	for (const char *at = raw.at; at < end;) {
-		int high = end - at >= 4 && at[0] == '\\' && at[1] == 'x' ? hex_value(at[2]) : -1;
-		int low = high >= 0 ? hex_value(at[3]) : -1;
-		if (low >= 0) {
-			*out++ = (char)(high << 4 | low);
-			at += 4;
-			continue;
-		}
-		at += end - at >= 2 && at[0] == '\\' && (at[1] == '"' || at[1] == '\\');
-		*out++ = *at++;
+		int hex = is_byte_escape(at, end) ? take_hex(&at, end, 2) : -1;
+		char byte = hex < 0 && *at == '\\' && end - at > 1 ? short_escape(at[1]) : 0;
+		if (byte != 0)
+			at += 2;
+		*out++ = hex >= 0 ? (char)hex : byte != 0 ? byte : *at++;
 	}
-	return (struct weir_span){.at = scratch->bytes, .length = (uint32_t)(out - scratch->bytes)};
+	return kept(scratch, begin, out);
+}
+
+struct weir_span unescape_hashes(struct unescape_scratch *scratch, struct weir_span raw, uint32_t room)
+{
+	if (raw.length == 0 || memchr(raw.at, '#', raw.length) == NULL)
+		return raw;
+	char *begin = reserve(scratch, raw.length, room), *out = begin;
+	const char *end = raw.at + raw.length;
+	for (const char *at = raw.at; at < end;) {
+		int hex = *at == '#' ? take_hex(&at, end, 1) : -1;
+		*out++ = hex >= 0 ? (char)hex : *at++;
+	}
+	return kept(scratch, begin, out);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The escapes of JSON strings, as `json` and `logfmt` lines have them, and room for what they stand for.
+ * The escapes of strings, and room for what they stand for. The result is never longer than what is written.
  *
- * \" \\ \/ \b \f \n \r \t and \uXXXX; a surrogate pair is one character, a lone surrogate U+FFFD. What is no escape
- * ("\x22", "\u12") stays as it is written. The result is UTF-8 and never longer than what is written.
+ * - Of JSON, as `json` and `logfmt` lines have them: \" \\ \/ \b \f \n \r \t and \uXXXX; a surrogate pair is one character,
+ *   a lone surrogate U+FFFD. Servers that write lines of JSON without knowing JSON have \xHH and \v, too, which are no
+ *   JSON: these are bytes. What is no escape ("\x2", "\u12") stays as it is written.
+ * - Of access logs, as nginx (\xHH) and Apache (\" \\ \b \f \n \r \t \v and \xHH) have them. Both write a backslash of the
+ *   client's so that it cannot be taken for theirs.
+ * - Of HAProxy's log: #XX.
  */
 #ifndef COLLECTOR_UNESCAPE_H
 #define COLLECTOR_UNESCAPE_H
@@ -32,9 +36,14 @@ static inline void unescape_scratch_clear(struct unescape_scratch *scratch)
 struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw, uint32_t line_length, bool keep);
 
 /**
- * What a value of an access log stands for, which has \" \\ and \xHH; anything else stays as it is written. The result
- * holds until the scratch is used again.
+ * What a value of an access log stands for; anything that is no escape stays as it is written. A value without a backslash
+ * stays where it is. Results stand side by side until the scratch is cleared.
+ *
+ * @param room  bytes for all the values until then
  */
-struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw);
+struct weir_span unescape_log(struct unescape_scratch *scratch, struct weir_span raw, uint32_t room);
+
+/** The same of a value of HAProxy's log. */
+struct weir_span unescape_hashes(struct unescape_scratch *scratch, struct weir_span raw, uint32_t room);
 
 #endif

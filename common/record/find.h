@@ -97,7 +97,7 @@ static inline uint64_t weir_find_space_or_quote(weir_find_block block)
 
 /*
  * Bytes at which a target may not be its path: '?', '%' and '#', and '!' and '\'', which differ from the last two in two
- * bits at most; and a '/' or '.' behind a '/'.
+ * bits at most; '\\', by which servers escape it in their logs; and a '/' or '.' behind a '/'.
  *
  * @param before  the block that begins one byte earlier
  */
@@ -105,7 +105,8 @@ static inline uint64_t weir_find_path_mark(weir_find_block before, weir_find_blo
 {
 	__m128i slash = weir_find_all('/');
 	__m128i escapes = _mm_cmpeq_epi8(_mm_andnot_si128(weir_find_all(6), block), weir_find_all('!'));
-	__m128i questions = _mm_cmpeq_epi8(block, weir_find_all('?'));
+	__m128i questions =
+		_mm_or_si128(_mm_cmpeq_epi8(block, weir_find_all('?')), _mm_cmpeq_epi8(block, weir_find_all('\\')));
 	__m128i dots = _mm_cmpeq_epi8(_mm_or_si128(block, weir_find_all(1)), slash);
 	__m128i behind = _mm_and_si128(_mm_cmpeq_epi8(before, slash), dots);
 	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(escapes, questions), behind));
@@ -236,7 +237,8 @@ static inline uint64_t weir_find_space_or_quote(weir_find_block block)
 static inline uint64_t weir_find_path_mark(weir_find_block before, weir_find_block block)
 {
 	uint64_t behind = weir_find_equal(before, '/') & weir_find_equal(block | WEIR_FIND_LOW, '/');
-	return weir_find_equal(block & ~(WEIR_FIND_LOW * 6), '!') | weir_find_equal(block, '?') | behind;
+	return weir_find_equal(block & ~(WEIR_FIND_LOW * 6), '!') | weir_find_equal(block, '?') |
+	       weir_find_equal(block, '\\') | behind;
 }
 
 /* Digits less '0' are below 10, and stay below 128 when 118 is added; a carry only reaches bytes above a mark. */

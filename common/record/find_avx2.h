@@ -68,15 +68,22 @@ static inline uint64_t weir_find_wide_space_or_quote(const char *at)
 	return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(block, weir_find_wide_all(' ')));
 }
 
+/*
+ * Bytes with '?', '%', '#' or '\\', each at the place that the lower half of its byte says; at the others is what has
+ * another half.
+ */
+static const struct weir_find_row weir_find_path_marks = {{UINT64_C(0x0000250023000001), UINT64_C(0x3f00005c00000000),
+                                                           UINT64_C(0x0000250023000001), UINT64_C(0x3f00005c00000000)}};
+
 /* See weir_find_path_mark(). */
 static inline uint64_t weir_find_wide_path_mark(const char *at)
 {
 	__m256i block = weir_find_wide_load(at), before = weir_find_wide_load(at - 1), slash = weir_find_wide_all('/');
-	__m256i escapes = _mm256_cmpeq_epi8(_mm256_andnot_si256(weir_find_wide_all(6), block), weir_find_wide_all('!'));
-	__m256i questions = _mm256_cmpeq_epi8(block, weir_find_wide_all('?'));
+	__m256i table = _mm256_load_si256((const __m256i *)(const void *)&weir_find_path_marks);
+	__m256i marks = _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, block), block);
 	__m256i dots = _mm256_cmpeq_epi8(_mm256_or_si256(block, weir_find_wide_all(1)), slash);
 	__m256i behind = _mm256_and_si256(_mm256_cmpeq_epi8(before, slash), dots);
-	return (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(escapes, questions), behind));
+	return (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(marks, behind));
 }
 
 /*

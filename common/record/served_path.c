@@ -128,11 +128,12 @@ static uint64_t marks_of(const char *at, const char *end)
 	return weir_find_path_mark(weir_find_load_until(at - 1, end), weir_find_load_until(at, end));
 }
 
-struct weir_span weir_served_path(struct weir_span target, struct weir_served_path_room *room)
+bool weir_served_path_stands(struct weir_span target, struct weir_span *path)
 {
 	const char *at = target.at, *end = target.at + target.length;
+	*path = target;
 	if (at == end || *at != '/')
-		return rewrite(at, end, room);
+		return false;
 	uint64_t marks = 0;
 	for (at++; end - at > WEIR_FIND_BYTES && (marks = marks_of(at, end)) == 0;)
 		at += WEIR_FIND_BYTES;
@@ -142,9 +143,14 @@ struct weir_span weir_served_path(struct weir_span target, struct weir_served_pa
 		marks = marks_of(at, end);
 	}
 	if (marks == 0)
-		return target;
+		return true;
 	at += weir_find_index(marks);
-	if (*at != '?')
-		return rewrite(target.at, end, room);
-	return (struct weir_span){.at = target.at, .length = (uint32_t)(at - target.at)};
+	path->length = (uint32_t)(at - target.at);
+	return *at == '?';
+}
+
+struct weir_span weir_served_path(struct weir_span target, struct weir_served_path_room *room)
+{
+	struct weir_span path;
+	return weir_served_path_stands(target, &path) ? path : rewrite(target.at, target.at + target.length, room);
 }

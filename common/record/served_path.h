@@ -26,6 +26,15 @@ struct weir_served_path_room {
 void weir_served_path_room_deinit(struct weir_served_path_room *room);
 
 /**
+ * Whether the path of a target is the target as it stands, or up to its '?': as most are. False: it is to be looked at more
+ * closely, for a backslash too, by which a log may have escaped it.
+ *
+ * @param target  borrowed; not empty
+ * @param path    set: a part of the target
+ */
+bool weir_served_path_stands(struct weir_span target, struct weir_span *path);
+
+/**
  * The served path of a target: never longer than it.
  *
  * @param target  borrowed; not empty

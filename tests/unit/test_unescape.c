@@ -29,6 +29,7 @@ static void escapes(void **state)
 	assert_unescaped("a\\u0041b", "aAb");
 	assert_unescaped("\\u00e9\\u20AC\\ud83d\\ude00", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
 	assert_unescaped("\\u0000", "\0");
+	assert_unescaped("\\x22\\xC3\\xa9\\v\\\\x22", "\"\xc3\xa9\v\\x22"); /* of servers, in what is no JSON then */
 	assert_unescaped("\xff\x80\\n", "\xff\x80\n");
 }
 
@@ -46,7 +47,9 @@ static void lone_surrogates_are_replaced(void **state)
 static void what_is_no_escape_stays(void **state)
 {
 	(void)state;
-	assert_unescaped("\\x22", "\\x22");
+	assert_unescaped("\\x2", "\\x2");
+	assert_unescaped("\\x2g", "\\x2g");
+	assert_unescaped("\\X22", "\\X22");
 	assert_unescaped("\\u12", "\\u12");
 	assert_unescaped("\\u12g4", "\\u12g4");
 	assert_unescaped("\\u", "\\u");

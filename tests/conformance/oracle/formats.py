@@ -48,10 +48,24 @@ class Record:
         return addresses.canonical(value) if name == "ip" and value is not None else value
 
 
+_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v", b'"': b'"', b"\\": b"\\"}
+
+
 def _unescaped(text):
     """A value of an access log without its escapes."""
-    return re.sub(rb'\\(?:x([0-9a-fA-F]{2})|(["\\]))',
-                  lambda found: bytes([int(found[1], 16)]) if found[1] else found[2], text)
+    return re.sub(rb'\\(?:x([0-9a-fA-F]{2})|([bfnrtv"\\]))',
+                  lambda found: bytes([int(found[1], 16)]) if found[1] else _LETTERS[found[2]], text)
+
+
+def _without_hashes(text):
+    """A value of HAProxy's log without its escapes."""
+    return re.sub(rb"#([0-9a-fA-F]{2})", lambda found: bytes([int(found[1], 16)]), text)
+
+
+# What a format's server has escaped, and how that is undone. None: all that a client writes.
+_ESCAPED = {"combined": (None, _unescaped), "common": (None, _unescaped), "ingress_nginx": (None, _unescaped),
+            "delimited": (("path", "target"), _unescaped), "pattern": (("path", "target"), _unescaped),
+            "zeek": (("path", "target"), _unescaped), "haproxy": (("path", "target"), _without_hashes)}
 
 
 class Format:
@@ -111,7 +125,16 @@ class Format:
                 return None
             cut = fields.get(None, False)
             look_up = fields.get
-        field = lambda name: look_up(self.renamed.get(name, name.encode()))
+        escaped, undo = _ESCAPED.get(self.kind, ((), None))
+        if self.kind == "logfmt":
+            escaped, undo = [name for name in ("path", "target")
+                             if self.renamed.get(name, name.encode()) in self.parser.bare], _unescaped
+        if escaped and self.client is not None and self.kind != "logfmt":
+            escaped = (*escaped, self.client[0])
+
+        def field(name):
+            value = look_up(self.renamed.get(name, name.encode()))
+            return undo(value) if value is not None and undo and (escaped is None or name in escaped) else value
         if self.kind == "json" and cut and look_up(self.time_name) is None:
             raise Malformed("not json")
         time = self._time(look_up(self.time_name))
@@ -125,8 +148,6 @@ class Format:
     def _settle_client(self, record, field, cut):
         header, trusted = self.client
         value = field(header)
-        if value is not None and self.kind in ("combined", "common"):
-            value = _unescaped(value)
         try:
             ip = addresses.client_ip(field("ip"), value, trusted, cut)
         except addresses.NoClient:

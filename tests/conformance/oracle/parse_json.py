@@ -16,8 +16,9 @@ _BLANK = re.compile(rb"[ \t\r]*")
 _STRING = re.compile(rb'"([^"\\]*(?:\\[\x00-\xff][^"\\]*)*)"')
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _HEX4 = re.compile(rb"\\u([0-9a-fA-F]{4})")
+_HEX2 = re.compile(rb"\\x([0-9a-fA-F]{2})")
 _SIMPLE = {b'"': b'"', b"\\": b"\\", b"/": b"/", b"b": b"\b", b"f": b"\f",
-           b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+           b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _WORDS = {b"true": b"true", b"false": b"false", b"null": None}
 
 
@@ -53,6 +54,11 @@ def unescape(raw):
         if raw[at:at + 1] != b"\\":
             out += raw[at:at + 1]
             at += 1
+            continue
+        byte = _HEX2.match(raw, at)  # of servers that write JSON without knowing it
+        if byte:
+            out.append(int(byte[1], 16))
+            at += 4
             continue
         first = _hex4(raw, at)
         if first is None:

@@ -219,12 +219,15 @@ class Delimited:
 class Logfmt:
     """key=value key="quoted value" key= key, separated by blanks."""
 
+    bare = ()
+
     _KEY = re.compile(rb'[^ \t="]+')
     _VALUE = re.compile(rb"[^ \t]*")
 
     def parse(self, line):
         """The fields of one line."""
         fields = {}
+        self.bare = set()  # the names whose values are not quoted
         pairs = 0
         at = 0
         while True:
@@ -243,9 +246,11 @@ class Logfmt:
                     if found is None:
                         raise Malformed("not logfmt")
                     value, at = unescape(found[0]), found[1]
+                    self.bare.discard(key[0])
                 else:
                     found = self._VALUE.match(line, at + 1)
                     value, at = found[0], found.end()
+                    self.bare.add(key[0])
             else:
                 value = b"true"
             if line[at:at + 1] not in (b" ", b"\t", b""):
