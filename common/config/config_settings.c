@@ -70,7 +70,8 @@ static const struct setting settings[] = {
 	{"bus", "brokers", TEXT, AT(bus.brokers), NULL, 0, 0, NULL, "needed for kafka",
      "Kafka's bootstrap brokers: `HOST:PORT`, separated by commas"},
 	{"bus", "prefix", TEXT, AT(bus.prefix), "weir", 0, 0, NULL, NULL,
-     "prefix of topic and consumer group names: `weir.events`"},
+     "prefix of topic and consumer group names: `weir.events`. The store remembers it: two clusters need two prefixes and two "
+     "databases"},
 	{"bus", "replication", NUMBER, AT(bus.replication), "3", 1, 100, NULL, NULL,
      "replicas of the topics that weir creates"},
 	{"bus", "min_insync", NUMBER, AT(bus.min_insync), "2", 1, 100, NULL, NULL,

@@ -186,7 +186,7 @@ def test_what_is_no_request_is_refused(place):
         assert caller.refusal(descriptor(user="a"), domain="")[0] == code.INVALID_ARGUMENT
         assert caller.refusal(*[descriptor(user="a")] * 65) == (code.INVALID_ARGUMENT, "a request has at most 64 descriptors")
         assert caller.refusal(descriptor(1 << 41, user="a"))[0] == code.INVALID_ARGUMENT
-        assert caller.refusal(descriptor(user="a" * (1 << 17)))[0] == code.RESOURCE_EXHAUSTED
+        assert caller.refusal(descriptor(user="a" * (1 << 18)))[0] == code.RESOURCE_EXHAUSTED
         assert len(caller.ask(*[descriptor(user="many")] * 64).statuses) == 64
 
         def call(path, data=b"", **more):
