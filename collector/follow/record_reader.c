@@ -120,7 +120,7 @@ static __attribute__((noinline, cold)) void look_at_fields(struct record_reader 
 {
 	struct record_hint *forged = &reader->counts.forged;
 	if (forged->help[0] == '\0' && reader->looked_records < HINT_TRIES) {
-		format_help_forged(reader->format, reader->line, forged->help);
+		format_help_forged(reader->line, forged->help);
 		keep_line(reader, forged->line);
 	}
 	reader->looked_records++;

@@ -62,7 +62,7 @@ static void try_line(struct format *format, const char *line, size_t length, str
 	enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
 	sample->lines += reason != FORMAT_SKIP;
 	if (reason == FORMAT_OK && sample->forged[0] == '\0')
-		format_help_forged(format, (struct weir_span){.at = line, .length = (uint32_t)length}, sample->forged);
+		format_help_forged((struct weir_span){.at = line, .length = (uint32_t)length}, sample->forged);
 	if (reason == FORMAT_OK || reason == FORMAT_SKIP)
 		return;
 	if (sample->unfit++ == 0) {

@@ -167,7 +167,7 @@ void format_help(const struct format *format, enum format_reason reason, struct 
 /** The same for a line that gave a record without an `ip`. */
 void format_help_client(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES]);
 /** For a line that gave a record: why lines of this log may be forged as a whole, by who sends requests; "": not known. */
-void format_help_forged(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES]);
+void format_help_forged(struct weir_span line, char words[FORMAT_HELP_BYTES]);
 
 /** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
 bool format_lacks(const struct format *format, uint32_t field);

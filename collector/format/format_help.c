@@ -172,12 +172,10 @@ static bool is_of_traefik(struct weir_span line)
 	       text_ends(text, "\"");
 }
 
-void format_help_forged(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES])
+void format_help_forged(struct weir_span line, char words[FORMAT_HELP_BYTES])
 {
-	while (format->inner != NULL)
-		format = format->inner;
 	words[0] = '\0';
-	if (format->escapes && is_of_traefik(line))
+	if (is_of_traefik(line))
 		snprintf(
 			words, FORMAT_HELP_BYTES,
 			"its lines are in Traefik's common format, which writes line feeds of a user's name: one request forges lines of "

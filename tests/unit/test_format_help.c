@@ -86,7 +86,7 @@ static void assert_forged(const char *config, const char *line, const char *said
 	char words[FORMAT_HELP_BYTES];
 	fixture_init(&fixture, config, "ip");
 	assert_reason(&fixture, line, FORMAT_OK);
-	format_help_forged(fixture.format, (struct weir_span){.at = fixture.line, .length = (uint32_t)strlen(line)}, words);
+	format_help_forged((struct weir_span){.at = fixture.line, .length = (uint32_t)strlen(line)}, words);
 	if (*said == '\0' ? words[0] != '\0' : strstr(words, said) == NULL)
 		fail_msg("%s: \"%s\", not \"%s\"", line, words, said);
 	fixture_deinit(&fixture);

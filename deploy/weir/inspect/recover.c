@@ -62,7 +62,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log, or damage to its state",
-	.usage = "weir recover --accept-gap | --drop-damaged --partition P | --all [--config FILE] [--yes]",
+	.usage = "weir recover --accept-gap|--drop-damaged --partition P|--all [OPTION...]",
 	.about = "Continues a partition after a gap in its log, or damage to its state.\n"
 			 "\n"
 			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "

@@ -3,12 +3,9 @@
  * The listener's thread: connections to messages, messages to batches of the spool, the spool's answers to
  * acknowledgements.
  *
- * One message is turned into lines at a time. If the spool takes no more, that message waits, no other is begun and no
- * connection is read beyond one message: the senders wait, and nothing they were told to be safe is not.
- *
- * A message with a chunk is a batch of its own, or several in a row where it is long: each part has an id, so that when
- * the message comes again after a crash between two parts, only the missing ones are stored. Messages without a chunk
- * share a batch. What the spool's thread answers is a list, which this thread takes.
+ * One message is turned into lines at a time. If the spool takes no more, that message waits, and no connection is read
+ * beyond one message. A message with a chunk is a batch of its own, or several in a row where it is long: each part has an
+ * id, so that after a crash between two parts only the missing ones are stored. Messages without a chunk share a batch.
  */
 #include "collector/source/push/forward/internal.h"
 
