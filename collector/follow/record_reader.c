@@ -191,7 +191,7 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (chunk->positions != NULL) /* each is a message of its own */
 		reader->format->lines = FORMAT_LINES_APART;
 	else
-		format_behind(reader->format, chunk->data + chunk->length, chunk->more);
+		format_behind(reader->format, chunk->data + chunk->length + chunk->behind, chunk->more);
 	reader->fed_position = reader->position;
 	if (chunk->begins)
 		reader->begun_position = reader->position;

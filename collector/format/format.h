@@ -83,6 +83,7 @@ struct format {
 	bool other_stream;     /* the line is of the second of two streams that are one log, as standard error's */
 	bool more;             /* more of the log follows behind chunk_end */
 	const char *chunk_end; /* of the lines that lie in one piece with the line; NULL: nothing is known of them */
+	bool seen_in_lines;    /* the format's own: a record that may have several lines was seen */
 	const char *looked_to; /* the format's own: what it has looked at behind a line, within that piece */
 	/* Set while the first lines of a file are looked at for its header: no parts of lines are kept of them. */
 	bool looks_back;

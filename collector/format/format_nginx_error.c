@@ -233,13 +233,15 @@ static bool is_whole(struct weir_span line, struct format *stream)
 	bool all = end - line.at >= RECORD_BYTES;
 	const char *limit = all ? line.at + RECORD_BYTES : end, *newline = memchr(at, '\n', (size_t)(end - at));
 	at = newline != NULL ? newline + 1 : end;
-	if (all && at != limit && limit[-1] == '\n')
-		return false; /* it may have been cut there */
+	if (all && at != limit && limit[-1] == '\n' && stream->seen_in_lines)
+		return false; /* it may have been cut there, such that nothing of it shows */
 	at = stream->looked_to > at ? stream->looked_to : at;
 	while (at < limit) {
 		newline = memchr(at, '\n', (size_t)(end - at));
-		if (!is_harmless(text_line(text_between(at, newline != NULL ? newline : end))))
+		if (!is_harmless(text_line(text_between(at, newline != NULL ? newline : end)))) {
+			stream->seen_in_lines = true;
 			return false;
+		}
 		at = newline != NULL ? newline + 1 : end;
 		stream->looked_to = at;
 	}
@@ -269,6 +271,7 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 		return outcome;
 	if (outcome == READY_OK && ready->parts[IP].at == NULL) {
 		ready->opens = may_go_on(&seen, ready);
+		stream->seen_in_lines |= ready->opens;
 	} else if (outcome == READY_OK && seen.certain) {
 		ready->opens = has_login(seen.text);
 		return READY_OK;

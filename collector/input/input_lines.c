@@ -9,6 +9,9 @@
  * of the buffer and what follows is read after them again and again, and
  * counted, until its newline comes. Looking for such lines costs one backward
  * search for each line_max bytes, not one for each line.
+ *
+ * The last lines of a read that gave all that there was room for are held until
+ * the next one: what stands behind a line can be looked at with it.
  */
 #include "collector/input/input_lines.h"
 
@@ -28,11 +31,13 @@ struct input_lines {
 	char *buffer;
 	size_t capacity;
 	size_t begin, ready, end;
+	size_t whole;    /* where the last whole line ends, while some are ready: `ready`, or behind it */
 	size_t searched; /* no newline lies in begin..searched (while nothing is ready) */
 	uint64_t offset; /* of buffer[begin] */
 	uint64_t zeros;  /* passed over since lines were taken last */
 	bool open;       /* what is ready ends without a newline */
 	bool full;       /* the last read gave all that there was room for */
+	bool held;       /* whole lines at `begin` wait for the next read */
 	/* a line above line_max: begin = 0, its first bytes are buffer[0 .. line_max] */
 	bool skipping; /* its newline has not come */
 	bool too_long; /* it is ready; `end` of it in the buffer is `ready` */
@@ -129,7 +134,7 @@ bool input_lines_returns(const struct input_lines *lines)
 static void empty(struct input_lines *lines)
 {
 	lines->begin = lines->ready = lines->end = lines->searched = 0;
-	lines->open = lines->skipping = lines->too_long = false;
+	lines->open = lines->skipping = lines->too_long = lines->full = lines->held = false;
 	lines->skipped = lines->zeros = 0;
 }
 
@@ -337,8 +342,22 @@ static void hide_beyond(struct input_lines *lines, uint64_t limit)
 	uint64_t visible = limit - lines->offset;
 	if (lines->too_long || lines->ready - lines->begin <= visible)
 		return;
-	lines->ready = lines->begin + (size_t)visible;
+	lines->whole = lines->ready = lines->begin + (size_t)visible;
 	lines->open = lines->buffer[lines->ready - 1] != '\n';
+}
+
+/* Whole lines with little behind them wait until more was read. */
+static void hold_last(struct input_lines *lines)
+{
+	size_t most = lines->ready > INPUT_LINES_BEHIND_BYTES ? lines->ready - INPUT_LINES_BEHIND_BYTES : 0;
+	lines->whole = lines->ready;
+	if (!lines->full || lines->too_long || lines->ready == lines->begin)
+		return;
+	const char *newline = most > lines->begin ? memrchr(lines->buffer + lines->begin, '\n', most - lines->begin) : NULL;
+	lines->ready = newline != NULL ? (size_t)(newline - lines->buffer) + 1 : lines->begin;
+	if (newline == NULL)
+		lines->searched = lines->begin;
+	lines->held = true;
 }
 
 /* Of what is unpacked, a read of less than was asked for says nothing of the end: the room is filled. */
@@ -361,12 +380,25 @@ static enum weir_status read_more(struct input_lines *lines, uint64_t limit, siz
 	size_t most = make_room(lines), got;
 	enum weir_status status =
 		read_room(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
+	lines->held = false;
+	lines->full = status == WEIR_OK && got == (left < most ? (size_t)left : most);
 	if (status == WEIR_OK) {
 		lines->end += got;
-		lines->full = got == (left < most ? (size_t)left : most);
 		*read += got;
 	}
 	return status;
+}
+
+/* What was held is searched with what is read behind it; or alone, where no more is to be had now. */
+static enum weir_status release_held(struct input_lines *lines, uint64_t limit, size_t *read, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (!lines->held || is_ready(lines))
+		return WEIR_OK;
+	lines->held = lines->full = false;
+	if (limit > input_lines_read_offset(lines))
+		status = read_more(lines, limit, read, error);
+	return status == WEIR_IO ? WEIR_IO : WEIR_OK; /* what else is wrong shows again behind these lines */
 }
 
 enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, bool final, struct weir_error *error)
@@ -377,12 +409,18 @@ enum weir_status input_lines_fill(struct input_lines *lines, uint64_t limit, boo
 	for (size_t read = 0;;) {
 		if (lines->offset >= limit)
 			return WEIR_END;
-		if (!is_ready(lines) && begin_line(lines, limit))
+		if (release_held(lines, limit, &read, error) != WEIR_OK)
+			return WEIR_IO;
+		if (!is_ready(lines) && begin_line(lines, limit)) {
 			search(lines);
+			hold_last(lines);
+		}
 		if (is_ready(lines)) {
 			hide_beyond(lines, limit);
 			return WEIR_OK;
 		}
+		if (lines->held)
+			continue;
 		if (limit <= input_lines_read_offset(lines)) { /* it cuts a line */
 			if (end_open(lines))
 				continue;
@@ -405,6 +443,7 @@ void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk
 		.length = lines->too_long ? lines->line_max : lines->ready - lines->begin,
 		.offset = lines->offset,
 		.open = lines->open,
+		.behind = lines->too_long || lines->open ? 0 : lines->whole - lines->ready,
 		.more = lines->full,
 		.too_long = lines->too_long,
 		.skipped = lines->skipped,

@@ -13,6 +13,9 @@
 
 #define INPUT_LINES_NO_LIMIT UINT64_MAX
 
+/* As long as more is to be read, so many bytes of it are there behind what is handed out. */
+enum { INPUT_LINES_BEHIND_BYTES = 2048 };
+
 struct input_lines;
 
 /* Lines that are ready; borrowed until the next call of fill, seek or free. */
@@ -23,7 +26,8 @@ struct input_lines_chunk {
 	bool open;       /* the last line has no newline */
 	bool too_long;   /* data is the first line_max bytes of one line, `skipped` bytes of it follow, newline included */
 	uint64_t skipped;
-	bool more;      /* the last read filled its buffer: what stands behind data is not all that was there */
+	size_t behind;  /* bytes behind data that can be looked at: of whole lines that are handed out next */
+	bool more;      /* these are not all that there is: INPUT_LINES_BEHIND_BYTES at least, unless a line is longer */
 	uint64_t zeros; /* bytes of 0 that lay before data[0] and are no line's: offset is behind them */
 };
 

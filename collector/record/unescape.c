@@ -116,6 +116,7 @@ static char short_escape(char c)
 /* Room for all strings of a line, made at the first. @return where the next one stands */
 static char *reserve(struct unescape_scratch *scratch, uint32_t bytes, uint32_t room)
 {
+	(void)bytes; /* where nothing is asserted */
 	if (scratch->capacity < room) {
 		assert(scratch->used == 0);
 		scratch->bytes = weir_realloc(scratch->bytes, room, 1);

@@ -67,7 +67,8 @@ struct source_chunk {
 	struct weir_span before;
 	bool
 		begins; /* another file begins, or is gone on with, though its positions do not tell: with `before`, as above */
-	bool more;  /* what stands behind data may have been written at once with its last lines */
+	size_t behind;      /* bytes behind data that can be looked at: of lines that come next */
+	bool more;          /* what stands behind these may have been written at once with its last lines */
 	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;      /* data is the first part of one line above the limit */
 	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */

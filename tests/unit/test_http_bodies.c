@@ -318,7 +318,7 @@ static void bodies_by_the_drop_keep_nobody_out(void **state)
 	int slow[SLOW];
 	for (int i = 0; i < SLOW; i++) {
 		slow[i] = connect_to();
-		(void)give(slow[i], "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n", 54);
+		say(slow[i], "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n");
 	}
 	int good = connect_to();
 	say(good, "POST /good HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");

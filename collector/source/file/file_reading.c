@@ -129,6 +129,7 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 		.length = lines.length,
 		.position = source_position(part->incarnation, lines.offset),
 		.before = {.at = stream->before.at, .length = (uint32_t)stream->before.length},
+		.behind = lines.behind,
 		.more = lines.more,
 		.last_open = lines.open,
 		.too_long = lines.too_long,

@@ -332,7 +332,7 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 		break;
 	case ACTION_INTERRUPT: end_file(rotation, whole, SOURCE_FILE_READING, &seen->next); break;
 	case ACTION_LEAVE:
-		if (!open_file_linked(current)) {
+		if (current != NULL && !open_file_linked(current)) {
 			struct file_tail tail = tail_of(stream, current);
 			pass_over_overlap(rotation, &tail, &seen->next.fresh);
 		}

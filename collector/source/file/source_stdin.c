@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 << 10, READ_BYTES = 256 << 10, BEFORE_BYTES = 64 << 10, WAIT_MS = 100 };
@@ -32,7 +31,6 @@ static const uint64_t no_limit = UINT64_MAX / 2; /* of bytes that are read */
 struct stdin_source {
 	struct source_unreplayable base; /* first */
 	bool once;
-	bool pipe;                 /* what has come says nothing of what comes next */
 	struct input_lines *lines; /* NULL once it has ended */
 	struct weir_text before;   /* the first lines, in which a format's header is */
 	source_tell *tell;         /* NULL: nobody listens */
@@ -79,7 +77,8 @@ static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 	*chunk = (struct source_chunk){
 		.data = lines.data,
 		.length = lines.length,
-		.more = lines.more || source->pipe,
+		.behind = lines.behind,
+		.more = lines.more,
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
@@ -187,9 +186,7 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 		return weir_fail(error, WEIR_IO, "cannot read standard input: %s", strerror(errno));
 	struct stdin_source *source = weir_alloc(1, sizeof *source);
 	source_unreplayable_init(&source->base, &source_stdin_ops, "-", "standard input");
-	struct stat about;
 	source->once = context->once;
-	source->pipe = fstat(fd, &about) != 0 || !S_ISREG(about.st_mode);
 	source->tell = context->tell;
 	source->tell_context = context->tell_context;
 	snprintf(source->place, sizeof source->place, "%.63s", config->path[0] != '\0' ? config->path : "the source");

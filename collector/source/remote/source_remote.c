@@ -243,6 +243,7 @@ static void hand_out(struct remote_source *source, const struct remote_piece *pi
 	*chunk = (struct source_chunk){.stream = &source->stream,
 	                               .data = lines.data,
 	                               .length = lines.length,
+	                               .behind = lines.behind,
 	                               .more = lines.more,
 	                               .position = piece->position + (lines.offset - piece->at),
 	                               .last_open = lines.open,
