@@ -260,8 +260,10 @@ void link_server_free(struct link_server *server)
 {
 	if (server == NULL)
 		return;
-	while (server->connections != NULL)
-		free_connection(server->connections);
+	for (struct link_connection *at = server->connections, *next; at != NULL; at = next) {
+		next = at->next;
+		free_connection(at);
+	}
 	server->protocol->deinit(server);
 	check_counts_free(server->counts);
 	link_loop_close(&server->loop);
