@@ -29,7 +29,8 @@ static void require_whole(const char *bytes, const struct http_request *request)
 	require(http_request_read(copy, request->bytes - 1, &less, &refusal) == WEIR_AGAIN);
 	free(copy);
 	require_within(request->method, bytes, request->bytes);
-	require_within(request->target, bytes, request->bytes);
+	if (!weir_span_equal(request->target, weir_span_of("/"))) /* which stands for one of absolute form without a path */
+		require_within(request->target, bytes, request->bytes);
 	require_within(request->body, bytes, request->bytes);
 	require(request->header_count <= HTTP_HEADERS_MAX && request->body.length <= HTTP_BODY_MAX_BYTES);
 	for (uint32_t i = 0; i < request->header_count; i++) {
