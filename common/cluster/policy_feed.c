@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	MESSAGES_AT_ONCE = 64,
@@ -203,12 +204,14 @@ enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeou
 	return WEIR_OK;
 }
 
-enum weir_status weir_policy_feed_read(const struct weir_policy_feed_options *options, int64_t wait_ms,
-                                       struct weir_policy_feed **out, struct weir_error *error)
+enum weir_status weir_policy_feed_read(struct weir_bus *bus, int64_t wait_ms, struct weir_policy_feed **out,
+                                       struct weir_error *error)
 {
+	static const struct weir_log quiet = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
+	const struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
 	int64_t end_ms = weir_monotonic_ms() + wait_ms;
 	struct weir_policy_feed *feed;
-	enum weir_status status = weir_policy_feed_new(options, &feed, error);
+	enum weir_status status = weir_policy_feed_new(&options, &feed, error);
 	if (status != WEIR_OK)
 		return status;
 	while (status == WEIR_OK && !feed->caught_up)

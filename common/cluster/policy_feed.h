@@ -48,12 +48,14 @@ void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);
 const struct weir_policy *weir_policy_feed_above(const struct weir_policy_feed *feed, uint64_t version);
 
 /**
- * Reads the whole topic as it is now, for whoever does not go on reading it.
+ * Reads the whole topic as it is now, for whoever does not go on reading it. Of messages that are skipped only errors are
+ * told, on standard error.
  *
+ * @param bus   borrowed
  * @param feed  returned, the caller frees
  * @return WEIR_OK; WEIR_IO, WEIR_INVALID: it cannot be read, or not in that time
  */
-WEIR_MUST_USE enum weir_status weir_policy_feed_read(const struct weir_policy_feed_options *options, int64_t wait_ms,
+WEIR_MUST_USE enum weir_status weir_policy_feed_read(struct weir_bus *bus, int64_t wait_ms,
                                                      struct weir_policy_feed **feed, struct weir_error *error);
 
 /** Whether all messages that existed when reading began were read. If there is no newest then, there is no policy. */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define APPENDED_NOTE "policy-appended"
 
@@ -80,10 +79,8 @@ enum weir_status weir_policy_number(struct weir_store *store, const struct weir_
 
 enum weir_status weir_policy_topic_newest(struct weir_bus *bus, uint64_t *version, struct weir_error *error)
 {
-	const struct weir_log quiet = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
-	const struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
 	struct weir_policy_feed *feed;
-	enum weir_status status = weir_policy_feed_read(&options, READ_MS, &feed, error);
+	enum weir_status status = weir_policy_feed_read(bus, READ_MS, &feed, error);
 	if (status != WEIR_OK)
 		return status;
 	const struct weir_policy *newest = weir_policy_feed_newest(feed);

@@ -7,8 +7,6 @@
 
 #include "common/cluster/policy_feed.h"
 
-#include <unistd.h>
-
 enum { READ_MS = 10000 };
 
 static enum weir_status keep_version(void *context, uint64_t version, struct weir_span text)
@@ -57,11 +55,9 @@ static enum weir_status put_missing(struct weir_store *store, const struct weir_
 enum weir_status weir_policy_recall(struct weir_store *store, struct weir_bus *bus,
                                     struct weir_policies_recalled *recalled, struct weir_error *error)
 {
-	const struct weir_log quiet = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
-	const struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
 	struct weir_policy_feed *feed;
 	*recalled = (struct weir_policies_recalled){0};
-	enum weir_status status = weir_policy_feed_read(&options, READ_MS, &feed, error);
+	enum weir_status status = weir_policy_feed_read(bus, READ_MS, &feed, error);
 	if (status != WEIR_OK)
 		return status;
 	status = put_missing(store, feed, recalled, error);

@@ -108,25 +108,30 @@ static void add_look(const struct weir_check *check, enum weir_topic topic, cons
 	                  look->words, effect, remedy);
 }
 
+/* What a topic as it is now means. @param refused, taken  of one that all wait for, where weir refuses it, or not */
+static const char *effect_of(enum weir_topic topic, const struct weir_bus_kafka_look *look, const char *refused,
+                             const char *taken)
+{
+	if (look->fault != WEIR_TOPIC_SETTINGS)
+		return taken;
+	return done_without[topic] != NULL ? done_without[topic] : refused;
+}
+
 static void add_setting(const struct weir_check *check, enum weir_topic topic, const struct weir_bus_kafka_look *look)
 {
 	char name[WEIR_BUS_KAFKA_TOPIC_BYTES], value[32], remedy[WEIR_ERROR_TEXT_BYTES];
-	bool refused = look->fault == WEIR_TOPIC_SETTINGS;
-	const char *without = refused ? done_without[topic] : NULL;
 	weir_bus_kafka_topic_name(check->config->bus.prefix, topic, name);
 	if (contains(look->words, "authorization failed") && look->setting == NULL) {
 		add_look(check, topic, look,
-		         without != NULL ? without
-		         : refused       ? "A limiter or collector that starts now waits for it, and does nothing meanwhile"
-		                         : "It works for now",
+		         effect_of(topic, look,
+		                   "A limiter or collector that starts now waits for it, and does nothing meanwhile",
+		                   "It works for now"),
 		         "give the user of weir's daemons its rights to the topic again (runbook: credentials)");
 		return;
 	}
 	if (look->setting == NULL) {
 		add_look(check, topic, look,
-		         without != NULL ? without
-		         : refused       ? "A limiter or collector that starts now refuses to work"
-		                         : "It works for now",
+		         effect_of(topic, look, "A limiter or collector that starts now refuses to work", "It works for now"),
 		         "set the topic right with the brokers' own tools, or change the configuration (runbook: retention)");
 		return;
 	}
@@ -136,9 +141,8 @@ static void add_setting(const struct weir_check *check, enum weir_topic topic, c
 	         "(runbook: retention)",
 	         check->config->bus.brokers, name, look->setting, value);
 	add_look(check, topic, look,
-	         without != NULL ? without
-	         : refused       ? "A limiter or collector that starts now refuses to work, and records may be lost"
-	                         : "An outage that lasts longer than that loses records",
+	         effect_of(topic, look, "A limiter or collector that starts now refuses to work, and records may be lost",
+	                   "An outage that lasts longer than that loses records"),
 	         remedy);
 }
 
