@@ -63,7 +63,7 @@ struct weir_matcher {
 	struct key_group *groups;
 	uint32_t group_count;
 	uint32_t partitions;
-	const struct weir_field_table *fields;
+	char *kept_names[WEIR_FIELD_MAX]; /* of the fields that "history" names */
 	/* of the newest record */
 	uint64_t record_number;
 	struct weir_address_cache addresses;
@@ -140,15 +140,18 @@ static enum weir_status init_address_fields(struct zone_matcher *matcher, const 
 	return status;
 }
 
-static enum weir_status init_kept_fields(struct zone_matcher *matcher, const struct weir_zone *zone,
-                                         struct weir_field_table *fields, struct weir_error *error)
+static enum weir_status init_kept_fields(struct weir_matcher *matcher, struct zone_matcher *made,
+                                         const struct weir_zone *zone, struct weir_field_table *fields,
+                                         struct weir_error *error)
 {
 	uint32_t field;
 	for (uint32_t i = 0; i < zone->history_field_count; i++) {
 		enum weir_status status = weir_record_field_want(fields, zone->history_fields[i], &field, error);
 		if (status != WEIR_OK)
 			return status;
-		matcher->kept_fields |= UINT64_C(1) << field;
+		made->kept_fields |= UINT64_C(1) << field;
+		if (matcher->kept_names[field] == NULL)
+			matcher->kept_names[field] = weir_copy(zone->history_fields[i], strlen(zone->history_fields[i]));
 	}
 	return WEIR_OK;
 }
@@ -184,7 +187,7 @@ static enum weir_status init_zone(struct weir_matcher *matcher, struct zone_matc
 	    (status = join_group(matcher, zone, source, fields, error)) == WEIR_OK &&
 	    (status = init_address_fields(zone, source, &matcher->groups[zone->group].template, fields, error)) ==
 	        WEIR_OK &&
-	    (status = init_kept_fields(zone, source, fields, error)) == WEIR_OK &&
+	    (status = init_kept_fields(matcher, zone, source, fields, error)) == WEIR_OK &&
 	    (status = weir_record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
 		status = init_done(zone, source, fields, error);
 	return status;
@@ -237,7 +240,6 @@ enum weir_status weir_matcher_new(const struct weir_policy *policy, struct weir_
 	made->taken_event = weir_alloc(count, sizeof *made->taken_event);
 	made->sorted = weir_alloc(count, sizeof *made->sorted);
 	made->partitions = partitions;
-	made->fields = fields;
 	made->hosts = weir_exempt_lists_hosts(lists);
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t k = 0; k < policy->zones[i].exempt_verified_count; k++)
@@ -276,6 +278,8 @@ void weir_matcher_free(struct weir_matcher *matcher)
 	}
 	for (uint32_t i = 0; i < matcher->group_count; i++)
 		weir_key_template_deinit(&matcher->groups[i].template);
+	for (uint32_t i = 0; i < WEIR_FIELD_MAX; i++)
+		free(matcher->kept_names[i]);
 	free(matcher->zones);
 	free(matcher->groups);
 	free(matcher->events);
@@ -454,7 +458,7 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct weir_matche
 	for (uint64_t left = kept; left != 0; left &= left - 1) {
 		unsigned field = (unsigned)__builtin_ctzll(left);
 		if (record->fields[field].at != NULL)
-			weir_fields_put(&matcher->kept, weir_span_of(matcher->fields->names[field]), record->fields[field]);
+			weir_fields_put(&matcher->kept, weir_span_of(matcher->kept_names[field]), record->fields[field]);
 	}
 	return weir_text_span(&matcher->kept);
 }

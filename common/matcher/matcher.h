@@ -50,8 +50,7 @@ struct weir_matched {
 /**
  * @param policy      borrowed, must outlive the matcher
  * @param lists       of its "exempt"; NULL: this matcher reads its own
- * @param fields      the fields of keys, matches, done and history are added as wanted, before any format is made;
- *                    borrowed, must outlive the matcher
+ * @param fields      the fields of keys, matches, done and history are added as wanted, before any format is made; not kept
  * @param partitions  1..WEIR_PARTITIONS_MAX
  * @param matcher     returned: weir_matcher_free()
  * @return WEIR_OK; WEIR_INVALID: the zones name more than WEIR_FIELD_MAX fields; WEIR_INVALID, WEIR_IO: of a list

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import signal
 import socket
 import sqlite3
 import sys
@@ -495,6 +496,28 @@ def test_a_finished_run_keeps_fields_of_its_history(place):
     decision, = lines_of(place.path("out"))
     answer = json.loads(place.good("explain", decision["id"], "--state", state, "--json").out())
     assert [event["fields"] for event in answer["events"]] == [{"path": f"/{i}"} for i in range(4)], answer
+
+
+def test_each_policy_says_what_the_history_keeps(place):
+    """Other fields, none, more, and the same beside another rate, while it runs."""
+    policies = [["path"], ["path"], ["agent", "path"], None, ["tls"], ["tls", "path", "agent"]]
+    zones_of = lambda number: [zone("site", [sliding(50 + number, "1h")], id=1,
+                                    **({"history": {"fields": policies[number]}} if policies[number] else {"history": True}))]
+    run = Run(place, zones=zones_of(0), archiver={"enabled": True, "interval": "100ms"}).start()
+    rows = []
+    for number in range(len(policies)):
+        if number > 0:
+            place.config(zones_of(number), [source(run.log)], bus={"partitions": 4}, archiver={"enabled": True, "interval": "100ms"})
+            run.weir.signal(signal.SIGHUP)
+            until(lambda n=number: f"policy {n + 1} is in force" in run.weir.said(), "the policy", running=run.weir)
+        run.append(line(START_MS + number, "ann", path=f"/{number}", agent="y", tls="1.3"))
+        with contextlib.closing(sqlite3.connect(os.path.join(run.state, "weir.db"), timeout=10)) as database:
+            ask = lambda: database.execute("SELECT fields FROM events WHERE key_text = 'ann' ORDER BY at_ms").fetchall()
+            rows = until(lambda n=number: len(ask()) == n + 1 and ask(), "its event", running=run.weir)
+    run.stop()
+    record = lambda number: {"path": f"/{number}", "agent": "y", "tls": "1.3"}
+    want = [{name: record(number)[name] for name in names} if names else None for number, names in enumerate(policies)]
+    assert [fields and json.loads(fields) for fields, in rows] == want, rows
 
 
 def test_what_is_wrong_is_said(place):
