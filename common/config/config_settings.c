@@ -93,7 +93,7 @@ static const struct setting settings[] = {
 	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "TLS is not requested",
      "file of the certificate authority that must have issued the server's certificate"},
 	{"redis", "url", SECRET, AT(redis.url), NULL, 0, 0, NULL, "none",
-     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, by TLS `rediss://…[?ca=FILE]`, where `weir subscribe` writes without `--to`"},
+     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, by TLS `rediss://…[?ca=FILE[&certificate=FILE&key=FILE]]`, where `weir subscribe` writes without `--to`"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event whose time is further ahead of the clock gets the clock's time"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "256KiB", KIB, MIB, NULL, NULL,
@@ -153,7 +153,7 @@ static const struct setting settings[] = {
      "as `archiver.api_certificate`, for these pages; `weir subscribe --http` takes it, too"},
 	{"listen", "key", TEXT, AT(listen.tls.key), NULL, 0, 0, NULL, "needed with a certificate", "as `archiver.api_key`"},
 	{"listen", "client_ca", TEXT, AT(listen.tls.client_ca), NULL, 0, 0, NULL, "clients show no certificate",
-     "as `archiver.api_client_ca`"},
+     "as `archiver.api_client_ca`; with `checks.tls`, limiters show each other `listen.certificate`, which it must have issued, too"},
 	{"listen", "resp", TEXT, AT(listen.resp), NULL, 0, 0, NULL, "off",
      "`HOST:PORT` for [checks](../limiter/checks.md) by Redis' protocol, such as `127.0.0.1:6390`: `weir run` and "
      "`weir-limiter`"},

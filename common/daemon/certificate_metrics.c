@@ -2,8 +2,10 @@
 /* A setting is known by its name, wherever it stands: each source, gateway and server has its own place for the same. */
 #include "common/daemon/certificate_metrics.h"
 
+#include "common/base/alloc.h"
 #include "common/tls/certificate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FILES_MOST = 64, DEPTH_MOST = 16, PATH_BYTES = 4096 };
@@ -31,40 +33,45 @@ const struct weir_metric_table weir_certificate_metric_table = {metrics, METRIC_
 
 struct looking {
 	struct weir_text *page;
-	struct weir_span seen[FILES_MOST];
+	char *seen[FILES_MOST];
 	size_t count;
 };
 
-static void put_file(struct looking *looking, struct weir_span path, bool authorities)
+static void put_file(struct looking *looking, const char *path, bool authorities)
 {
-	char text[PATH_BYTES];
-	if (looking->count == FILES_MOST || path.length >= sizeof text)
+	if (path == NULL || looking->count == FILES_MOST || strlen(path) >= PATH_BYTES)
 		return;
 	for (size_t i = 0; i < looking->count; i++)
-		if (looking->seen[i].length == path.length && memcmp(looking->seen[i].at, path.at, path.length) == 0)
+		if (strcmp(looking->seen[i], path) == 0)
 			return;
-	looking->seen[looking->count++] = path;
-	memcpy(text, path.at, path.length);
-	text[path.length] = '\0';
-	int64_t expires_s = weir_certificate_file_ends_s(text, authorities);
+	looking->seen[looking->count++] = weir_copy(path, strlen(path));
+	const struct weir_span label = weir_span_of(path);
+	int64_t expires_s = weir_certificate_file_ends_s(path, authorities);
 	if (expires_s != 0)
-		weir_metrics_double(looking->page, &metrics[EXPIRES], &path, (double)expires_s);
+		weir_metrics_double(looking->page, &metrics[EXPIRES], &label, (double)expires_s);
 }
 
-/* redis://, rediss://: the address names it at its end. */
+/* rediss://: the address names them at its end (common/redis/redis.h). */
 static void look_at_address(struct looking *looking, const char *text)
 {
-	static const char ca[] = "?ca=";
-	const char *at = strncmp(text, "rediss://", 9) == 0 ? strstr(text, ca) : NULL;
-	if (at != NULL)
-		put_file(looking, weir_span_of(at + strlen(ca)), true);
+	static const char ca[] = "ca=", certificate[] = "certificate=";
+	const char *at = strncmp(text, "rediss://", 9) == 0 ? strpbrk(text, "?&") : NULL;
+	for (size_t length; at != NULL; at = at[1 + length] != '\0' ? at + 1 + length : NULL) {
+		length = strcspn(at + 1, "?&");
+		char *part = weir_copy(at + 1, length);
+		if (strncmp(part, ca, sizeof ca - 1) == 0)
+			put_file(looking, part + sizeof ca - 1, true);
+		else if (strncmp(part, certificate, sizeof certificate - 1) == 0)
+			put_file(looking, part + sizeof certificate - 1, false);
+		free(part);
+	}
 }
 
 static void look_at_member(struct looking *looking, const char *name, const json_t *value)
 {
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
 		if (strcmp(settings[i].name, name) == 0)
-			put_file(looking, weir_span_of(json_string_value(value)), settings[i].authorities);
+			put_file(looking, json_string_value(value), settings[i].authorities);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as a configuration, and bounded */
@@ -94,4 +101,6 @@ void weir_certificate_metrics(const struct weir_config *config, const char *addr
 		look_at(&looking, weir_json_root(config->document).value, 0);
 	if (address != NULL)
 		look_at_address(&looking, address);
+	while (looking.count > 0)
+		free(looking.seen[--looking.count]);
 }

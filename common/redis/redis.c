@@ -113,8 +113,9 @@ static enum weir_status reach_one(struct weir_redis *link, const struct weir_red
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	int fd = -1;
 	if (url->tls) {
+		const struct weir_redis_tls_files files = {.ca = url->ca, .certificate = url->certificate, .key = url->key};
 		enum weir_status status =
-			weir_redis_tls_connect(url->host, address, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
+			weir_redis_tls_connect(url->host, address, url->port, &files, timeout_ms, &link->tls, &fd, error);
 		if (status != WEIR_OK)
 			return status;
 	}

@@ -168,20 +168,25 @@ static const char *reason_of(const struct weir_redis_tls *tls)
 	return words != NULL ? words : "the server does not speak TLS";
 }
 
-static bool prepare(struct weir_redis_tls *tls, const char *host, const char *ca)
+static bool prepare(struct weir_redis_tls *tls, const char *host, const struct weir_redis_tls_files *files)
 {
 	unsigned char address[16];
 	bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
 	tls->context = SSL_CTX_new(TLS_client_method());
 	if (tls->context == NULL || SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION) != 1 ||
-	    (ca != NULL ? SSL_CTX_load_verify_locations(tls->context, ca, NULL)
-	                : SSL_CTX_set_default_verify_paths(tls->context)) != 1)
+	    (files->ca != NULL ? SSL_CTX_load_verify_locations(tls->context, files->ca, NULL)
+	                       : SSL_CTX_set_default_verify_paths(tls->context)) != 1)
+		return false;
+	if (files->certificate != NULL && (SSL_CTX_use_certificate_chain_file(tls->context, files->certificate) != 1 ||
+	                                   SSL_CTX_use_PrivateKey_file(tls->context, files->key, SSL_FILETYPE_PEM) != 1))
 		return false;
 	SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_mode(tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	tls->ssl = SSL_new(tls->context);
 	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, tls->server) != 1)
 		return false;
+	/* A server's own certificate may stand in the file in place of its authority's. */
+	X509_VERIFY_PARAM_set_flags(SSL_get0_param(tls->ssl), X509_V_FLAG_PARTIAL_CHAIN);
 	return is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) == 1
 	                  : SSL_set1_host(tls->ssl, host) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
 }
@@ -217,20 +222,34 @@ static enum weir_status begin_to_carry(struct weir_redis_tls *tls, int *fd, stru
 	return WEIR_OK;
 }
 
-enum weir_status weir_redis_tls_connect(const char *host, const char *address, uint16_t port, const char *ca,
-                                        int timeout_ms, struct weir_redis_tls **out, int *fd, struct weir_error *error)
+/* Named alone it says more than OpenSSL does. */
+static enum weir_status look_at(const char *path, struct weir_error *error)
+{
+	if (path == NULL || access(path, R_OK) == 0)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_IO, "TLS: cannot open %s: %s", path, strerror(errno));
+}
+
+enum weir_status weir_redis_tls_connect(const char *host, const char *address, uint16_t port,
+                                        const struct weir_redis_tls_files *files, int timeout_ms,
+                                        struct weir_redis_tls **out, int *fd, struct weir_error *error)
 {
 	struct weir_redis_tls *tls = weir_alloc(1, sizeof *tls);
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
 	tls->server = tls->clear = -1;
 	ERR_clear_error();
-	enum weir_status status = WEIR_OK;
-	if (ca != NULL && access(ca, R_OK) != 0)
-		status = weir_fail(error, WEIR_IO, "TLS: cannot open %s: %s", ca, strerror(errno));
+	enum weir_status status = look_at(files->ca, error);
+	if (status == WEIR_OK)
+		status = look_at(files->certificate, error);
+	if (status == WEIR_OK)
+		status = look_at(files->key, error);
 	if (status == WEIR_OK)
 		status = connect_to(tls, address, port, end_ms, error);
-	if (status == WEIR_OK && !prepare(tls, host, ca))
-		status = weir_fail(error, WEIR_IO, "TLS: %s%s%s", ca != NULL ? ca : "", ca != NULL ? ": " : "", reason_of(tls));
+	if (status == WEIR_OK && !prepare(tls, host, files))
+		status = weir_fail(
+			error, WEIR_IO, "TLS: %s%s%s%s%s: %s", files->ca != NULL ? files->ca : "the system's authorities",
+			files->certificate != NULL ? ", " : "", files->certificate != NULL ? files->certificate : "",
+			files->certificate != NULL ? " and " : "", files->certificate != NULL ? files->key : "", reason_of(tls));
 	if (status == WEIR_OK)
 		status = shake_hands(tls, end_ms, error);
 	if (status == WEIR_OK)

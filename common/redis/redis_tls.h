@@ -14,18 +14,23 @@
 
 struct weir_redis_tls;
 
+/* Files in PEM form. */
+struct weir_redis_tls_files {
+	const char *ca;                /* whom to trust; NULL: the system's */
+	const char *certificate, *key; /* what a server that asks is shown; NULL: nothing */
+};
+
 /**
  * Connects, and checks that the certificate is of this host and of someone who is trusted.
  *
  * @param address  of the host, in numbers
- * @param ca   a file of certificates; NULL: the system's
  * @param tls  returned: weir_redis_tls_free()
  * @param fd   returned: the clear end, the caller closes it
  * @return WEIR_OK; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_redis_tls_connect(const char *host, const char *address, uint16_t port,
-                                                      const char *ca, int timeout_ms, struct weir_redis_tls **tls,
-                                                      int *fd, struct weir_error *error);
+                                                      const struct weir_redis_tls_files *files, int timeout_ms,
+                                                      struct weir_redis_tls **tls, int *fd, struct weir_error *error);
 /** Ends the thread, once the clear end is closed. NULL is fine. */
 void weir_redis_tls_free(struct weir_redis_tls *tls);
 

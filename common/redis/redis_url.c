@@ -77,18 +77,54 @@ static bool read_host(const char *at, const char *end, struct weir_redis_url *ur
 	return url->host != NULL;
 }
 
+/* The files of TLS, by name. */
+static char **file_of(struct weir_redis_url *url, const char *at, size_t length)
+{
+	const struct {
+		const char *name;
+		char **file;
+	} files[] = {{"ca=", &url->ca}, {"certificate=", &url->certificate}, {"key=", &url->key}};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (length >= strlen(files[i].name) && memcmp(at, files[i].name, strlen(files[i].name)) == 0)
+			return files[i].file;
+	return NULL;
+}
+
+/* Where they begin: a question mark before the name of one. @return NULL: none is named */
+static const char *find_files(const char *at, const char *end)
+{
+	struct weir_redis_url ignored;
+	for (; (at = memchr(at, '?', (size_t)(end - at))) != NULL; at++)
+		if (file_of(&ignored, at + 1, (size_t)(end - at - 1)) != NULL)
+			return at;
+	return NULL;
+}
+
+static bool read_files(const char *at, const char *end, struct weir_redis_url *url)
+{
+	for (const char *next; at <= end; at = next + 1) {
+		char **file = file_of(url, at, (size_t)(end - at));
+		next = memchr(at, '&', (size_t)(end - at));
+		next = next != NULL ? next : end;
+		if (file == NULL || *file != NULL)
+			return false;
+		*file = decode((const char *)memchr(at, '=', (size_t)(end - at)) + 1, next);
+		if (*file == NULL || **file == '\0')
+			return false;
+	}
+	return (url->certificate == NULL) == (url->key == NULL);
+}
+
 enum weir_status weir_redis_url_parse(const char *text, struct weir_redis_url *url, struct weir_error *error)
 {
 	*url = (struct weir_redis_url){0};
-	static const char clear[] = "redis://", tls[] = "rediss://", ca[] = "?ca=";
+	static const char clear[] = "redis://", tls[] = "rediss://";
 	url->tls = strncmp(text, tls, sizeof tls - 1) == 0;
 	bool good = (url->tls || strncmp(text, clear, sizeof clear - 1) == 0) && strlen(text) <= NAME_MAX_BYTES;
 	if (good) {
 		const char *at = text + (url->tls ? sizeof tls : sizeof clear) - 1, *end = at + strlen(at);
-		const char *question = url->tls ? memmem(at, (size_t)(end - at), ca, sizeof ca - 1) : NULL;
-		if (question != NULL)
-			url->ca = decode(question + sizeof ca - 1, end);
-		good = question == NULL || (url->ca != NULL && url->ca[0] != '\0');
+		const char *question = url->tls ? find_files(at, end) : NULL;
+		good = question == NULL || read_files(question + 1, end, url);
 		end = question != NULL ? question : end;
 		const char *account_end = memrchr(at, '@', (size_t)(end - at));
 		good = good && (account_end == NULL || read_account(at, account_end, url));
@@ -102,7 +138,8 @@ enum weir_status weir_redis_url_parse(const char *text, struct weir_redis_url *u
 	weir_redis_url_deinit(url);
 	return weir_fail(error, WEIR_INVALID,
 	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// with "
-	                 "?ca=FILE at its end or without it, with %%XX for reserved characters");
+	                 "?ca=FILE or ?ca=FILE&certificate=FILE&key=FILE at its end or without it, with %%XX for reserved "
+	                 "characters");
 }
 
 void weir_redis_url_deinit(struct weir_redis_url *url)
@@ -111,5 +148,7 @@ void weir_redis_url_deinit(struct weir_redis_url *url)
 	free(url->user);
 	free(url->password);
 	free(url->ca);
+	free(url->certificate);
+	free(url->key);
 	*url = (struct weir_redis_url){0};
 }

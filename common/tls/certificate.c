@@ -61,3 +61,37 @@ int64_t weir_certificate_file_ends_s(const char *path, bool authorities)
 	fclose(file);
 	return last_s;
 }
+
+/* The file's certificates: the first is shown, the others may lie between. @return NULL: there is none */
+static STACK_OF(X509) * read_chain(const char *path)
+{
+	FILE *file = open_file(path);
+	STACK_OF(X509) *chain = sk_X509_new_null();
+	for (X509 *one; file != NULL && sk_X509_num(chain) < MOST && (one = PEM_read_X509(file, NULL, NULL, NULL)) != NULL;)
+		sk_X509_push(chain, one);
+	if (file != NULL)
+		fclose(file);
+	if (sk_X509_num(chain) > 0)
+		return chain;
+	sk_X509_free(chain);
+	return NULL;
+}
+
+const char *weir_certificate_refused(const char *certificate, const char *authorities)
+{
+	STACK_OF(X509) *chain = read_chain(certificate);
+	X509_STORE *store = X509_STORE_new();
+	X509_STORE_CTX *asking = X509_STORE_CTX_new();
+	const char *why = "it cannot be read";
+	if (chain != NULL && X509_STORE_load_locations(store, authorities, NULL) == 1 &&
+	    X509_STORE_CTX_init(asking, store, sk_X509_value(chain, 0), chain) == 1) {
+		X509_STORE_CTX_set_default(asking, "ssl_client");
+		X509_STORE_CTX_set_flags(asking, X509_V_FLAG_PARTIAL_CHAIN);
+		bool good = X509_verify_cert(asking) == 1;
+		why = good ? NULL : X509_verify_cert_error_string(X509_STORE_CTX_get_error(asking));
+	}
+	X509_STORE_CTX_free(asking);
+	X509_STORE_free(store);
+	sk_X509_pop_free(chain, X509_free);
+	return why;
+}

@@ -24,4 +24,12 @@ int64_t weir_certificate_ends_s(struct weir_span der);
  */
 int64_t weir_certificate_file_ends_s(const char *path, bool authorities);
 
+/**
+ * Whether a certificate may be shown, as a client's, to whoever trusts the authorities of a file.
+ *
+ * @param certificate  a file in PEM form, whose further certificates may lie between
+ * @return NULL: it may; else why not. Words of OpenSSL
+ */
+const char *weir_certificate_refused(const char *certificate, const char *authorities);
+
 #endif

@@ -11,6 +11,7 @@
 #include "common/daemon/daemon.h"
 #include "common/http/listen_socket.h"
 #include "common/http/tls_stream.h"
+#include "common/tls/certificate.h"
 #include "limiter/check/grpc/grpc_server.h"
 #include "limiter/check/http/check_http.h"
 #include "limiter/check/link_server.h"
@@ -225,11 +226,24 @@ static enum weir_status make_owners(struct limiter_checks *checks, struct weir_e
 	return WEIR_OK;
 }
 
+const char *limiter_checks_doubt(const struct weir_config *config)
+{
+	const struct weir_config_tls *tls = &config->listen.tls;
+	if (config->bus.type == WEIR_BUS_LOCAL || config->listen.resp == NULL || !config->checks.tls ||
+	    tls->client_ca == NULL)
+		return NULL;
+	return weir_certificate_refused(tls->certificate, tls->client_ca);
+}
+
 static enum weir_status join_cluster(struct limiter_checks *checks, struct weir_error *error)
 {
 	enum weir_status status = make_owners(checks, error);
 	if (status != WEIR_OK)
 		return status;
+	const char *doubt = limiter_checks_doubt(checks->config);
+	if (doubt != NULL)
+		weir_log(checks->log, WEIR_LOG_WARNING, "checks", LIMITER_CHECKS_DOUBT, checks->config->listen.tls.certificate,
+		         checks->config->listen.tls.client_ca, doubt);
 	const struct forward_options options = {
 		.owners = checks->owners,
 		.mail = checks->options.mail,
@@ -237,6 +251,8 @@ static enum weir_status join_cluster(struct limiter_checks *checks, struct weir_
 		.password = checks->password,
 		.tls = checks->config->checks.tls,
 		.ca = checks->config->checks.ca,
+		.certificate = checks->config->listen.tls.certificate,
+		.key = checks->config->listen.tls.key,
 		.log = checks->log,
 	};
 	checks->options.owners = checks->owners;

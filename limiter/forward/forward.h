@@ -24,7 +24,8 @@ struct forward_options {
 	uint32_t first_inbox;
 	const char *password; /* NULL: none */
 	bool tls;
-	char *ca; /* file of certificates to trust; NULL: the system's */
+	char *ca;                /* file of certificates to trust; NULL: the system's */
+	char *certificate, *key; /* files of what is shown to limiters that ask for a certificate; NULL: nothing */
 	const struct weir_log *log;
 };
 

@@ -108,7 +108,9 @@ static bool connect_to(struct peer_link *link)
 	                                   .port = place.port,
 	                                   .password = (char *)(uintptr_t)options->password,
 	                                   .tls = options->tls,
-	                                   .ca = options->ca};
+	                                   .ca = options->ca,
+	                                   .certificate = options->certificate,
+	                                   .key = options->key};
 	link->version = place.version;
 	if (weir_redis_open(&url, link->question, LINK_CONNECT_MS, &link->connection, &error) != WEIR_OK) {
 		link->connection = NULL;

@@ -24,9 +24,10 @@ from support.check_cluster import ask as check
 from support.check_http import Caller
 from support.checks import Raw, command, crowd
 from support.exempt import ListServer, NameServer
-from support.place import PATIENCE_S, free_port, until
+from support.place import PATIENCE_S, free_port, read, until
 from support.redis import Redis, RedisError
 from support.roles import Roles
+from support.run_local import USAGE
 from support.small_disk import enter_namespace, instead
 from support.traffic import sliding, zone
 
@@ -212,6 +213,36 @@ def test_many_checks_of_another_limiter_are_under_way(place):
         crowd(functools.partial(Raw, limiters[0].checks), 60, caller)
         assert limiters[0].value("weir_check_forwarded_total") > 1000
         leave(roles, limiters)
+
+
+def test_limiters_show_one_another_a_certificate(place):
+    """Where clients must: keys of either are answered at both, by the command too. One that would be refused is told of."""
+    together([tls.making(place.path("tls")), tls.making(place.path("other"))])
+    paths, others = tls.files(place.path("tls")), tls.files(place.path("other"))
+    context = ssl.create_default_context(cafile=paths["ca"])
+    context.load_cert_chain(paths["cert"], paths["key"])
+    with cluster.shared() as servers, Roles(place, servers, ZONES, **SECTIONS) as roles:
+        roles.apply()
+        shown = {"certificate": paths["cert"], "key": paths["key"], "client_ca": paths["ca"]}
+        limiters = [limiter(roles, f"limiter-{number}", shown, tls=True, ca=paths["ca"], password="secret") for number in range(2)]
+        for one in limiters:
+            one.until_says("partitions, with")
+        clients = [Redis(one.checks, wrap=lambda plain: context.wrap_socket(plain, server_hostname="127.0.0.1")) for one in limiters]
+        for client in clients:
+            assert client.call("AUTH", "secret") == b"OK"
+            assert [call(client, "WEIR.PEEK", key, "site")[1] for key in KEYS] == [LIMIT] * len(KEYS)
+            client.close()
+        for one in limiters:
+            for key in KEYS[:4]:
+                place.good("check", key, "--zone", "site", "--peek", "--config", one.config)
+            bare = place.run("check", KEYS[0], "--zone", "site", "--config", one.config, "--certificate", others["cert"], "--key", others["key"])
+            assert bare.code() == USAGE, bare.said()
+            assert "has not issued" not in one.said()
+        stop_all(limiters)
+        config = json.loads(read(limiters[0].config))
+        config["listen"]["client_ca"] = others["ca"]
+        said = place.good("validate", "--config", place.write("doubted.json", json.dumps(config))).out().decode()
+        assert f"limiters ask each other with {paths['cert']}, which {others['ca']} has not issued" in said, said
 
 
 def test_redirection(place):

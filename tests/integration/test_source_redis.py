@@ -605,6 +605,13 @@ def test_logins_and_tls(place):
         until(lambda: keys(place) == ["ann"] and reads(port), "ann is blocked", running=weir)
         until(lambda: group_of(server), "it is kept", running=weir)
         assert weir.stop() == DONE, weir.said()
+    with OwnRedis(place, "--tls-port", secure, "--tls-cert-file", files["cert"], "--tls-key-file", files["key"],
+                  "--tls-ca-cert-file", files["ca"]) as server:  # as it is set up, it asks for a client's certificate
+        server.add("logs", *(user(i, "bob") for i in range(4)))
+        done = place.run("run", "--once", "--config", place.config(site(), [source(url)], name="bare.json"))
+        assert done.code() == FAILED, done.said()
+        decisions, _ = once(place, [source(f"{url}&certificate={files['cert']}&key={files['key']}")], "shown")
+        assert [decision["key"] for decision in decisions if decision["action"] == "block"] == [["ann"], ["bob"]], decisions
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ static void test_an_address_of_the_command_line_names_a_file(void **state)
 	char path[512], address[600], sample[700];
 	write_file(*state, "ca.pem", first, second, path);
 	struct weir_text page = {0};
-	snprintf(address, sizeof address, "rediss://weir:hush@h:1/0?ca=%s", path);
+	snprintf(address, sizeof address, "rediss://weir:hu?sh@h:1/0?key=/k&certificate=/absent&ca=%s", path);
 	weir_certificate_metrics(NULL, address, &page);
 	weir_text_append(&page, "", 1);
 	snprintf(sample, sizeof sample, "{file=\"%s\"} %lld\n", path, (long long)SECOND_S);

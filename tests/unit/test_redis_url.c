@@ -32,6 +32,28 @@ static void assert_url(const char *text, const char *host, unsigned port, const 
 	weir_redis_url_deinit(&url);
 }
 
+/* Whom TLS trusts, and what it shows. */
+static void test_files(void **state)
+{
+	(void)state;
+	struct weir_redis_url url;
+	struct weir_error error;
+	assert_int_equal(weir_redis_url_parse("rediss://:a?b@h/3?certificate=/c%26.pem&ca=/a.pem&key=/k.pem", &url, &error),
+	                 WEIR_OK);
+	assert_text("a?b", url.password);
+	assert_text("/a.pem", url.ca);
+	assert_text("/c&.pem", url.certificate);
+	assert_text("/k.pem", url.key);
+	assert_int_equal(3, url.database);
+	weir_redis_url_deinit(&url);
+	static const char *const bad[] = {
+		"rediss://h?ca=/a&ca=/b",  "rediss://h?certificate=/c", "rediss://h?key=/k",
+		"rediss://h?ca=/a&user=u", "rediss://h?ca=/a&",         "rediss://h?ca=&certificate=/c&key=/k",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(weir_redis_url_parse(bad[i], &url, &error), WEIR_INVALID);
+}
+
 static void test_addresses(void **state)
 {
 	(void)state;
@@ -99,6 +121,7 @@ static void test_a_refusal_does_not_repeat_the_password(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_what_is_none),
 		cmocka_unit_test(test_a_refusal_does_not_repeat_the_password),

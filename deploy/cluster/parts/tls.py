@@ -24,7 +24,7 @@ def making(directory):
     log = os.path.join(directory, "openssl.log")
     at = lambda name: os.path.join(directory, name)
     with open(at("extensions"), "w", encoding="ascii") as file:
-        file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth\n"
+        file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n"
                    "basicConstraints=CA:FALSE\n")
     key = ["-newkey", "rsa:2048", "-nodes"]
     for arguments in (

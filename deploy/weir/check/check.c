@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { ZONE, COST, PEEK, DURABLE, AT_ADDRESS, CONFIG, JSON, OPTION_COUNT };
+enum option { ZONE, COST, PEEK, DURABLE, AT_ADDRESS, CONFIG, CERTIFICATE, KEY, JSON, OPTION_COUNT };
 
 enum { TIMEOUT_MS = 5000, NUMBERS = 5, WORDS_MAX = 5 };
 
@@ -48,6 +48,11 @@ static const struct weir_argument_option options_table[] = {
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
                 .help = "the configuration, for the address, the password and TLS"},
+	[CERTIFICATE] = {.name = "certificate",
+                     .value = "FILE",
+                     .type = WEIR_ARGUMENT_TEXT,
+                     .help = "what is shown where listen.client_ca asks for one (default: listen.certificate)"},
+	[KEY] = {.name = "key", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "its private key"},
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print the answer as one JSON object"},
 	[OPTION_COUNT] = {.name = NULL},
 };
@@ -73,7 +78,8 @@ static const struct weir_command_line line = {
 	.name = "weir check",
 	.summary = "ask whether a key may go on now, and what it has left",
 	.usage = "weir check VALUE... --zone NAME [--cost N] [--peek | --durable] [--json]\n"
-			 "           [--config FILE] [--at HOST:PORT]",
+			 "           [--config FILE] [--at HOST:PORT]\n"
+			 "           [--certificate FILE --key FILE]",
 	.about =
 		"Asks a running weir whether a key may go on, as a gateway would.\n"
 		"\n"
@@ -91,7 +97,7 @@ static const struct weir_command_line line = {
 };
 
 struct check {
-	const char *zone, *at, *config_path;
+	const char *zone, *at, *config_path, *certificate, *key;
 	uint64_t cost;
 	bool peek, durable, json;
 	struct weir_span values[WEIR_ZONE_KEY_MAX];
@@ -110,6 +116,8 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case DURABLE: check->durable = true; break;
 	case AT_ADDRESS: check->at = value->text; break;
 	case CONFIG: check->config_path = value->text; break;
+	case CERTIFICATE: check->certificate = value->text; break;
+	case KEY: check->key = value->text; break;
 	case JSON: check->json = true; break;
 	default:
 		if (value->text[0] == '\0')
@@ -147,6 +155,25 @@ static char *host_of(const char *listens)
 	return weir_copy(host, strlen(host));
 }
 
+static char *copy_path(const char *path)
+{
+	return weir_copy(path, strlen(path));
+}
+
+static void take_tls(struct check *check, const struct weir_config_tls *tls)
+{
+	check->url.tls = true;
+	check->url.ca = copy_path(tls->certificate);
+	if (check->certificate == NULL && tls->client_ca != NULL) {
+		check->certificate = tls->certificate;
+		check->key = tls->key;
+	}
+	if (check->certificate != NULL) {
+		check->url.certificate = copy_path(check->certificate);
+		check->url.key = copy_path(check->key);
+	}
+}
+
 static enum weir_status take_config(struct check *check, struct weir_error *error)
 {
 	struct weir_config *config;
@@ -162,10 +189,8 @@ static enum weir_status take_config(struct check *check, struct weir_error *erro
 	}
 	if (status == WEIR_OK && config->checks.password.value != NULL)
 		status = weir_json_secret(&config->checks.password, &check->url.password, error);
-	if (status == WEIR_OK && config->checks.tls) {
-		check->url.tls = true;
-		check->url.ca = weir_copy(config->listen.tls.certificate, strlen(config->listen.tls.certificate));
-	}
+	if (status == WEIR_OK && config->checks.tls)
+		take_tls(check, &config->listen.tls);
 	weir_config_free(config);
 	return status;
 }
@@ -312,6 +337,8 @@ static enum weir_exit command_main(int argc, char **argv)
 		return code;
 	if (check.peek && check.durable)
 		return weir_arguments_refuse(&line, "--peek counts nothing that could be durable");
+	if ((check.certificate == NULL) != (check.key == NULL))
+		return weir_arguments_refuse(&line, "--certificate and --key go together");
 	code = join_values(&check);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;

@@ -4,6 +4,7 @@
 #include "common/cluster/key_hash.h"
 #include "common/daemon/daemon.h"
 #include "deploy/weir/validate/validate_report.h"
+#include "limiter/daemon/limiter_checks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +131,18 @@ static enum weir_status check_password(const struct weir_config *config, struct 
 	return status;
 }
 
+/* Limiters are clients of one another. */
+static void warn_peers(struct validate_report *report)
+{
+	const struct weir_config_tls *tls = &report->config->listen.tls;
+	const char *doubt = limiter_checks_doubt(report->config);
+	struct weir_text words = {0};
+	if (doubt == NULL)
+		return;
+	weir_text_printf(&words, LIMITER_CHECKS_DOUBT, tls->certificate, tls->client_ca, doubt);
+	validate_warn(report, "listen.client_ca", &words);
+}
+
 enum weir_status validate_secrets(struct validate_report *report, struct weir_error *error)
 {
 	const struct weir_config *config = report->config;
@@ -146,6 +159,7 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 		(void)warn_secret(report, &config->store.password,
 		                  "weir-limiter, weir-archiver and the commands that ask the store");
 	if (weir_config_takes_checks(config)) {
+		warn_peers(report);
 		(void)warn_secret(report, &config->checks.password, "weir-limiter");
 		warn_file(report, "checks.ca", config->checks.tls ? config->checks.ca : NULL, "weir-limiter");
 	}
