@@ -335,6 +335,28 @@ static void a_failed_write_moves_to_a_fresh_file(void **state)
 	assert_int_equal(20, fixture_check_numbers(fixture, 0));
 }
 
+/* As a disk of a network does, or one that is frozen for a snapshot: no call fails, and none ends. */
+static void a_disk_that_does_not_answer_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	char text[256];
+	fill(fixture, 0, 10, 1);
+	usleep(100000);
+	assert_false(fixture->ops->problem(fixture->bus, text, sizeof text));
+	sync_blocked = true;
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, 10, MESSAGE_BYTES));
+	assert_false(fixture->ops->problem(fixture->bus, text, sizeof text));
+	while (!fixture->ops->problem(fixture->bus, text, sizeof text))
+		usleep(10000);
+	assert_non_null(strstr(text, "has not answered for 5 s"));
+	sync_blocked = false;
+	fixture_settle(fixture);
+	while (fixture->ops->problem(fixture->bus, text,
+	                             sizeof text)) /* it was delivered a moment before the thread waits again */
+		usleep(1000);
+	assert_int_equal(11, fixture_check_numbers(fixture, 0));
+}
+
 static void a_full_disk_is_waited_for(void **state)
 {
 	struct fixture *fixture = *state;
@@ -456,6 +478,7 @@ int main(void)
 		test(a_failed_sync_moves_to_a_fresh_file),         test(what_a_failed_sync_left_behind_is_not_read),
 		test(a_failed_write_moves_to_a_fresh_file),        test(a_full_disk_is_waited_for),
 		test(nothing_is_written_behind_what_was_given_up), test(trimming_frees_a_full_disk),
+		test(a_disk_that_does_not_answer_is_told),
 		test(closing_does_not_wait_for_a_broken_disk),
 	};
 	return cmocka_run_group_tests_name("bus_local_recovery", tests, NULL, NULL);

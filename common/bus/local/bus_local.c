@@ -9,6 +9,7 @@
 #include "common/bus/local/bus_local.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bus/local/bus_local_consumer.h"
 #include "common/bus/local/bus_local_producer.h"
 
@@ -22,6 +23,8 @@
 #define SEGMENT_DEFAULT_BYTES (64 * 1024 * KIB)
 #define RETENTION_DEFAULT_BYTES (1024 * 1024 * KIB)
 #define INDEXES_MAX_BYTES (32 * 1024 * KIB) /* per topic: four million messages */
+
+enum { BUSY_MS = 5000 }; /* a disk that takes longer hangs */
 
 struct bus_local {
 	struct weir_bus bus; /* first, so that a pointer to it is one to this */
@@ -67,9 +70,13 @@ static bool problem(struct weir_bus *bus, char *text, size_t bytes)
 		if (journal == NULL)
 			continue;
 		pthread_mutex_lock(&journal->lock);
-		bool some = journal->problem[0] != '\0';
-		if (some)
+		int64_t busy_ms = journal->busy_ms != 0 ? weir_monotonic_ms() - journal->busy_ms : 0;
+		bool fails = journal->problem[0] != '\0', some = fails || busy_ms > BUSY_MS;
+		if (fails)
 			snprintf(text, bytes, "%s", journal->problem);
+		else if (some)
+			snprintf(text, bytes, "the disk of %s has not answered for %lld s", journal->directory,
+			         (long long)(busy_ms / 1000));
 		pthread_mutex_unlock(&journal->lock);
 		if (some)
 			return true;

@@ -94,6 +94,7 @@ struct weir_bus_journal {
 	bool hurried;                      /* somebody waits for a message of the queue */
 	bool stopping;
 	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
+	int64_t busy_ms; /* monotonic: since when the thread is at the disk; 0: it waits for messages */
 
 	pthread_mutex_t readers_file; /* taken before `lock`: one thread writes the file at a time */
 	pthread_mutex_t loading;      /* taken before `lock`: one thread loads an index at a time */

@@ -68,6 +68,7 @@ static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batc
 {
 	weir_bus_entries_init(batch);
 	pthread_mutex_lock(&journal->lock);
+	journal->busy_ms = 0;
 	struct weir_deadline housekeeping = weir_deadline_in_ms(HOUSEKEEPING_MS);
 	while (journal->queue.first == NULL && !journal->stopping) {
 		if (!journal->readers_moved && !journal->readers_unsaved)
@@ -84,6 +85,7 @@ static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batc
 	take_front(journal, batch);
 	journal->hurried &= journal->queue.first != NULL; /* it may be among what is left */
 	bool more = batch->first != NULL || !journal->stopping;
+	journal->busy_ms = weir_monotonic_ms();
 	pthread_mutex_unlock(&journal->lock);
 	return more;
 }
