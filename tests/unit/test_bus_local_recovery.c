@@ -478,8 +478,7 @@ int main(void)
 		test(a_failed_sync_moves_to_a_fresh_file),         test(what_a_failed_sync_left_behind_is_not_read),
 		test(a_failed_write_moves_to_a_fresh_file),        test(a_full_disk_is_waited_for),
 		test(nothing_is_written_behind_what_was_given_up), test(trimming_frees_a_full_disk),
-		test(a_disk_that_does_not_answer_is_told),
-		test(closing_does_not_wait_for_a_broken_disk),
+		test(a_disk_that_does_not_answer_is_told),         test(closing_does_not_wait_for_a_broken_disk),
 	};
 	return cmocka_run_group_tests_name("bus_local_recovery", tests, NULL, NULL);
 }
