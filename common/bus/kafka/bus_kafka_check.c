@@ -58,7 +58,8 @@ static enum weir_status check_blocks(const struct weir_policy *policy, const cha
 	return weir_fail(
 		error, WEIR_INVALID,
 		"topic %s keeps its messages for %s (retention.ms), but a block can last %s: a gateway that starts later "
-		"would never see it",
+		"would never see it. Set the topic's retention.ms above that, and \"bus.retention\", which topics get that are "
+		"made from then on (runbook: retention)",
 		name, weir_format_duration(retention_ms, has, sizeof has), weir_format_duration(block_ms, needs, sizeof needs));
 }
 
