@@ -76,6 +76,21 @@ def test_a_stream_has_so_many_buckets(place):
             assert stream.ended == (grpc.StatusCode.INVALID_ARGUMENT, "a bucket's id has at most 4 KiB")
 
 
+def test_fields_of_a_bucket_have_no_order(place):
+    """Protobuf writes a map in any order, and of a key that comes twice the last value counts."""
+    pages = free_port()
+    both = zone("both", [sliding(1000, "1h")], key=["user", "tenant"])
+    with serving(place, [both], listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        one, other = [("user", "ann"), ("tenant", "t")], [("tenant", "t"), ("user", "ann")]
+        given = [0]
+        for fields in (one, other, [("user", "bob"), *other], one):
+            stream.told.clear()
+            stream.report((fields, given[-1]))  # its tokens pay, so nothing is counted but what it is given
+            given.append(stream.tokens(user="ann", tenant="t"))
+            assert left(pages, "both", "ann|t") == 1000 - sum(given), given
+
+
 def test_zones_in_shadow_mode_count_what_was_let_pass(place):
     pages = free_port()
     low = zone("low", [sliding(2, "1h")], key=["user"], mode="shadow")

@@ -12,13 +12,14 @@ venv.enter("grpc")
 # pylint: disable=wrong-import-position
 import grpc
 from envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
-from envoy.service.rate_limit_quota.v3 import rlqs_pb2, rlqs_pb2_grpc
+from envoy.service.rate_limit_quota.v3 import rlqs_pb2
 from envoy.service.ratelimit.v3 import rls_pb2, rls_pb2_grpc
 from google.protobuf import wrappers_pb2
 
 from support.checks import run, until_answered
 from support.place import PATIENCE_S, free_port
 
+STREAM = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas"
 OK, OVER_LIMIT = rls_pb2.RateLimitResponse.OK, rls_pb2.RateLimitResponse.OVER_LIMIT
 
 
@@ -103,7 +104,8 @@ class Quotas:
         self.ended = None  # (code, words)
         self.messages = 0
         self._reports, self._changed = queue.Queue(), threading.Condition()
-        self._stream = rlqs_pb2_grpc.RateLimitQuotaServiceStub(channel).StreamRateLimitQuotas(iter(self._reports.get, None))
+        stream = channel.stream_stream(STREAM, response_deserializer=rlqs_pb2.RateLimitQuotaResponse.FromString)
+        self._stream = stream(iter(self._reports.get, None))
         self._reading = threading.Thread(target=self._read)
         self._reading.start()
 
@@ -129,12 +131,15 @@ class Quotas:
                 self._changed.notify_all()
 
     def report(self, *usages, domain="rl", denied=0):
-        """Usages: (the bucket's fields, requests let pass), in the last second; denied: and refused, of each."""
-        reports = rlqs_pb2.RateLimitQuotaUsageReports(domain=domain)
+        """Usages: (the bucket's fields, requests let pass), in the last second; denied: and refused, of each. Fields are
+        written in their order."""
+        reports = rlqs_pb2.RateLimitQuotaUsageReports(domain=domain).SerializeToString()
         for fields, allowed in usages:
-            usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed, num_requests_denied=denied)
-            usage.bucket_id.bucket.update(fields)
+            usage = rlqs_pb2.RateLimitQuotaUsageReports.BucketQuotaUsage(num_requests_allowed=allowed,
+                                                                         num_requests_denied=denied)
             usage.time_elapsed.seconds = 1
+            name = b"".join(rlqs_pb2.BucketId(bucket={key: value}).SerializeToString() for key, value in pairs(fields))
+            reports += part(2, part(1, name) + usage.SerializeToString())
         self._reports.put(reports)
 
     def until(self, condition, what):
@@ -148,6 +153,20 @@ class Quotas:
         self.until(lambda: name in self.told, f"{name} is told")
         strategy = self.told[name].rate_limit_strategy
         return strategy.token_bucket.max_tokens if strategy.HasField("token_bucket") else None
+
+
+def pairs(fields):
+    """The pairs of fields: of a mapping, or of pairs in an order of their own."""
+    return fields.items() if hasattr(fields, "items") else fields
+
+
+def part(number, message):
+    """A message as a field of another."""
+    length, size = bytearray(), len(message)
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + message
 
 
 def bucket_id(fields):

@@ -13,6 +13,7 @@
  * A zone in shadow mode has no say in assignments, so none is counted there: it counts what reports say was let pass.
  */
 #include "limiter/check/grpc/internal.h"
+#include "limiter/check/grpc/quota_id.h"
 
 #include "common/base/alloc.h"
 #include "common/frame/frame.h"
@@ -36,7 +37,7 @@ enum {
 /* Numbers of fields: RateLimitQuotaUsageReports and BucketQuotaUsage, RateLimitQuotaResponse and what is in it. */
 enum { REPORTS_DOMAIN = 1, REPORTS_USAGES = 2 };
 enum { USAGE_BUCKET = 1, USAGE_ELAPSED = 2, USAGE_ALLOWED = 3, USAGE_DENIED = 4 };
-enum { ID_BUCKET = 1, PAIR_KEY = 1, PAIR_VALUE = 2, DURATION_SECONDS = 1, DURATION_NANOS = 2 };
+enum { DURATION_SECONDS = 1, DURATION_NANOS = 2 };
 enum { RESPONSE_ACTION = 1, ACTION_BUCKET = 1, ACTION_ASSIGNMENT = 2, ASSIGNMENT_TTL = 2, ASSIGNMENT_STRATEGY = 3 };
 enum { STRATEGY_BLANKET = 1, STRATEGY_TOKENS = 3, ALLOW_ALL = 0, DENY_ALL = 1 };
 enum { TOKENS_MAX_TOKENS = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3, WRAPPED_VALUE = 1 };
@@ -47,7 +48,7 @@ static const char too_many[] = "a stream has at most 1000 buckets";
 static const char too_much[] = "buckets hold too much: 16 MiB of a connection at most, 128 MiB in all";
 
 struct quota_bucket {
-	char *id; /* the message BucketId as it came */
+	char *id; /* canonical, as quota_id.h has it */
 	uint32_t id_length;
 	uint64_t demand;         /* requests of the last report, allowed or not, in a second */
 	uint64_t spent;          /* let pass without a token, and not counted yet */
@@ -71,7 +72,8 @@ struct quota_bucket {
 struct quota_stream {
 	char *domain; /* NULL: it did not come yet */
 	uint32_t domain_length;
-	size_t id_bytes; /* of all buckets */
+	size_t id_bytes;     /* of all buckets */
+	struct weir_text id; /* where one is made canonical */
 	struct quota_bucket *buckets;
 	uint32_t count, room, next; /* next: where asking goes on */
 	uint32_t asking;            /* buckets whose asks are under way */
@@ -102,6 +104,7 @@ static void closed(struct grpc_call *call)
 		free(stream->buckets[i].id);
 	free(stream->buckets);
 	free(stream->domain);
+	weir_text_deinit(&stream->id);
 	free(stream);
 	call->state = NULL;
 	call_keeps(call, 0);
@@ -109,7 +112,8 @@ static void closed(struct grpc_call *call)
 
 static size_t bytes_of(const struct quota_stream *stream)
 {
-	return sizeof *stream + stream->domain_length + stream->id_bytes + stream->room * sizeof *stream->buckets;
+	return sizeof *stream + stream->domain_length + stream->id.capacity + stream->id_bytes +
+	       stream->room * sizeof *stream->buckets;
 }
 
 /* A stream ends with what it held. */
@@ -126,8 +130,8 @@ static struct quota_bucket *add_bucket(struct grpc_call *call, struct quota_stre
 	const char *full = stream->count == BUCKETS_MAX ? too_many : NULL;
 	if (full == NULL && !call_may_keep(call, id.length + (room - stream->room) * sizeof *stream->buckets))
 		full = too_much;
-	if (full != NULL || id.length > ID_MAX_BYTES) {
-		refuse(call, full != NULL ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT, full != NULL ? full : long_id);
+	if (full != NULL) {
+		refuse(call, GRPC_RESOURCE_EXHAUSTED, full);
 		return NULL;
 	}
 	if (room > stream->room)
@@ -140,9 +144,15 @@ static struct quota_bucket *add_bucket(struct grpc_call *call, struct quota_stre
 	return made;
 }
 
-/* @return NULL: the stream has ended */
+/* @param id  as it came @return NULL: the stream has ended */
 static struct quota_bucket *find_bucket(struct grpc_call *call, struct quota_stream *stream, struct weir_span id)
 {
+	weir_text_clear(&stream->id);
+	if (id.length > ID_MAX_BYTES || !quota_id_put(&stream->id, id) || stream->id.length == 0) {
+		refuse(call, GRPC_INVALID_ARGUMENT, id.length > ID_MAX_BYTES ? long_id : no_reports);
+		return NULL;
+	}
+	id = (struct weir_span){.at = stream->id.at, .length = (uint32_t)stream->id.length};
 	for (uint32_t i = 0; i < stream->count; i++) {
 		struct quota_bucket *bucket = &stream->buckets[i];
 		if (weir_span_equal(id, (struct weir_span){.at = bucket->id, .length = bucket->id_length}))
@@ -194,30 +204,16 @@ static void take_usage(struct grpc_call *call, struct quota_stream *stream, stru
 
 /* ---- asking ---- */
 
-/* @return false: the id is no map of fields */
-static bool set_fields(struct check_request *fields, const struct quota_bucket *bucket)
+static void set_fields(struct check_request *fields, const struct quota_bucket *bucket)
 {
 	struct protobuf_reader reader =
 		protobuf_reader_of((struct weir_span){.at = bucket->id, .length = bucket->id_length});
-	struct protobuf_field pair, field;
-	while (protobuf_next(&reader, &pair)) {
-		if (!protobuf_is_bytes(&pair, ID_BUCKET))
-			continue;
-		struct protobuf_reader inner = protobuf_reader_of(pair.bytes);
-		struct weir_span key = {.at = ""}, value = {.at = ""};
-		while (protobuf_next(&inner, &field)) {
-			if (protobuf_is_bytes(&field, PAIR_KEY))
-				key = field.bytes;
-			else if (protobuf_is_bytes(&field, PAIR_VALUE))
-				value = field.bytes;
-		}
-		if (inner.bad)
-			return false;
-		check_request_set(fields, key, value);
-		if (weir_span_equal(key, weir_span_of("remote_address")))
-			(void)!check_request_client(fields, (struct weir_span){0}, value); /* else it has no ip */
+	struct quota_pair pair;
+	while (quota_id_next(&reader, &pair)) {
+		check_request_set(fields, pair.key, pair.value);
+		if (weir_span_equal(pair.key, weir_span_of("remote_address")))
+			(void)!check_request_client(fields, (struct weir_span){0}, pair.value); /* else it has no ip */
 	}
-	return !reader.bad;
 }
 
 /* How many tokens a bucket should have: for what it asked lately, for the time of an assignment, and a fourth more. */
@@ -288,10 +284,7 @@ static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32
 		return false; /* the stream goes on by what it was told */
 	check_request_set(options->request, weir_span_of("domain"),
 	                  (struct weir_span){.at = stream->domain, .length = stream->domain_length});
-	if (!set_fields(options->request, bucket)) {
-		call_finish(call, GRPC_INVALID_ARGUMENT, no_reports);
-		return false;
-	}
+	set_fields(options->request, bucket);
 	if (!ask_bucket(call, number, bucket))
 		return false;
 	bucket->wants = false;
