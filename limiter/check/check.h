@@ -46,7 +46,8 @@ struct check_ask {
 	struct weir_span key;  /* joined key (as in frames), at most WEIR_KEY_MAX_BYTES; borrowed until answered */
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
-	bool tries;            /* counts only if it passes: a block is as if it had been peeked. Of CHECK_COUNTS alone */
+	/* Counts only if it passes: a block is as if it had been peeked. Not of one that settles. */
+	bool tries;
 	/* Of a peek: unavailable, unless so many checks could be counted now. It waits for nothing, and one whose bucket must be
 	 * loaded first has CHECK_LATER and no answer behind it. 0: any other */
 	uint32_t beside;
@@ -121,8 +122,8 @@ struct check_answer {
 
 /*
  * Who judges. A surface calls ask() with all that it could read at once (CHECK_GROUP_MAX at most), and gets answers in the
- * same order. Of a bundle nothing was counted but those that are CHECK_BLOCKED, if there are any: what passed is as if it had
- * been peeked; an answer that is neither is that of all. One with CHECK_LATER is answered afterwards by the surface's answered(). All in one thread.
+ * same order. Of a bundle nothing was counted but those that are CHECK_BLOCKED and do not try, if there are any: what passed
+ * is as if it had been peeked; an answer that is neither is that of all. One with CHECK_LATER is answered afterwards by the surface's answered(). All in one thread.
  */
 struct check_judge {
 	void *context;

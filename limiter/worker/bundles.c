@@ -86,6 +86,7 @@ static void divide(struct parts *parts, const struct check_ask *asks, uint32_t c
 		} else {
 			alike->cost = alike->cost < WEIR_COST_MAX - asks[i].cost ? alike->cost + asks[i].cost : WEIR_COST_MAX;
 			alike->durable |= asks[i].durable;
+			alike->tries &= asks[i].tries;
 		}
 		parts->part_of[i] = (uint8_t)(alike - parts->asks);
 	}
@@ -93,7 +94,7 @@ static void divide(struct parts *parts, const struct check_ask *asks, uint32_t c
 
 /* ---- all of it here ---- */
 
-/* Counts those that would be blocked, together. @param answers  what would be; what is */
+/* Counts those that would be blocked, together, but for those that try. @param answers  what would be; what is */
 static void count_blocked(struct bundles *bundles, const struct check_ask *asks, uint32_t count,
                           struct check_answer *answers)
 {
@@ -101,11 +102,12 @@ static void count_blocked(struct bundles *bundles, const struct check_ask *asks,
 	struct check_answer counted[CHECK_BUNDLE_MAX];
 	uint32_t blocks = 0;
 	for (uint32_t i = 0; i < count; i++)
-		if (answers[i].outcome == CHECK_BLOCKED)
+		if (answers[i].outcome == CHECK_BLOCKED && !asks[i].tries)
 			blocked[blocks++] = asks[i];
-	bundles->ask(bundles->context, blocked, blocks, true, counted);
-	for (uint32_t i = 0, next = 0; i < count; i++)
-		if (answers[i].outcome == CHECK_BLOCKED)
+	if (blocks > 0)
+		bundles->ask(bundles->context, blocked, blocks, true, counted);
+	for (uint32_t i = 0, next = 0; next < blocks; i++)
+		if (answers[i].outcome == CHECK_BLOCKED && !asks[i].tries)
 			answers[i] = counted[next++];
 }
 
@@ -168,11 +170,18 @@ static struct weir_span keep(struct bundle *bundle, struct weir_span span)
 	return (struct weir_span){.at = at, .length = span.length};
 }
 
-/* Whether a part is asked in the bundle's step: all are looked at, and what counts is reserved, or counted as blocked. */
+/*
+ * Whether a part is asked in the bundle's step: all are looked at, and what counts is reserved, or counted as blocked, unless
+ * it tries.
+ */
 static bool is_asked(const struct bundle *bundle, uint32_t part)
 {
-	return !bundle->reserves || (!check_is_peek(&bundle->parts.asks[part]) &&
-	                             (!bundle->blocked || bundle->answers[part].outcome == CHECK_BLOCKED));
+	const struct check_ask *ask = &bundle->parts.asks[part];
+	if (!bundle->reserves)
+		return true;
+	if (check_is_peek(ask))
+		return false;
+	return !bundle->blocked || (bundle->answers[part].outcome == CHECK_BLOCKED && !ask->tries);
 }
 
 static void ask_step(struct bundles *bundles, struct bundle *bundle)

@@ -3,7 +3,7 @@
  * Asks that count all or none.
  *
  * Where all of a bundle are this worker's and in memory, nothing comes between looking and counting: they are looked at,
- * and counted if all would pass; else those that are blocked are counted, as blocked. Otherwise each is looked at where it
+ * and counted if all would pass; else those that are blocked are counted, as blocked, but for those that try. Otherwise each is looked at where it
  * is. If all would pass, each is reserved there, and if not all do by then, what passed is released; else those that are
  * blocked are counted. So no limit is passed either way, and who is refused takes nothing from others, but for the moment
  * in which two bundles reserve the last of something. What was reserved and cannot be released, as its answer was lost, is

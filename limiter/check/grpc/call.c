@@ -458,11 +458,26 @@ static void send_ask(struct grpc_call *call, uint32_t index)
 	                       .cost = mine->cost,
 	                       .peek = mine->peek,
 	                       .tries = mine->tries,
+	                       .bundle = mine->bundle != 0 ? server->bundles : 0,
 	                       .durable = server->options.durable,
 	                       .ticket = ticket};
 	server->asked[server->ask_count].call = call;
 	server->asked[server->ask_count++].index = index;
 	call->open++;
+}
+
+/* A bundle begins: it has a number of its own among all calls', and is judged in one group. */
+static void begin_bundle(struct grpc_call *call, uint32_t first)
+{
+	struct grpc_server *server = call->connection->server;
+	uint32_t count = 1;
+	while (first + count < call->ask_count && call->asks[first + count].bundle == call->asks[first].bundle)
+		count++;
+	assert(count <= CHECK_BUNDLE_MAX);
+	if (server->ask_count + count > CHECK_GROUP_MAX)
+		grpc_server_ask(server);
+	if (++server->bundles == 0) /* means: of none */
+		server->bundles = 1;
 }
 
 /* One of what it waited for has come. */
@@ -480,8 +495,12 @@ static void settle(struct grpc_call *call)
 void call_asks_send(struct grpc_call *call)
 {
 	call->open++; /* it is not answered before all are asked */
-	for (uint32_t i = 0; i < call->ask_count; i++)
+	for (uint32_t i = 0, bundle = 0; i < call->ask_count; i++) {
+		if (call->asks[i].bundle != 0 && call->asks[i].bundle != bundle)
+			begin_bundle(call, i);
+		bundle = call->asks[i].bundle;
 		send_ask(call, i);
+	}
 	settle(call);
 }
 

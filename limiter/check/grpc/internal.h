@@ -48,7 +48,8 @@ struct grpc_method {
 
 /* One ask of a call. */
 struct call_ask {
-	uint32_t part; /* of the call: which descriptor, say; the method's */
+	uint32_t part;   /* of the call: which descriptor, say; the method's */
+	uint32_t bundle; /* 0; else those beside it with the same number count all, or none: CHECK_BUNDLE_MAX at most */
 	bool peek, tries, shadow;
 	int64_t cost;
 	uint32_t key, key_length; /* in call->keys */
@@ -151,6 +152,7 @@ struct grpc_server {
 		uint32_t index;
 	} asked[CHECK_GROUP_MAX];
 	uint32_t ask_count;
+	uint32_t bundles; /* the last one's number */
 };
 
 /* ---- grpc_server.c ---- */

@@ -239,7 +239,7 @@ static bool is_due(const struct quota_bucket *bucket, int64_t now_ms)
 
 /* Asks in a zone that the bucket is in. @return false: the call has no room */
 static bool ask_zone(struct grpc_call *call, uint32_t number, struct quota_bucket *bucket,
-                     const struct check_found *found)
+                     const struct check_found *found, bool alone)
 {
 	struct call_ask ask = {.part = number, .shadow = found->zone->mode == WEIR_SHADOW};
 	bucket->shadowed |= ask.shadow;
@@ -248,7 +248,28 @@ static bool ask_zone(struct grpc_call *call, uint32_t number, struct quota_bucke
 	/* what was let pass and what will be are one cost: what cannot be counted is not assigned */
 	ask.cost = (int64_t)(ask.shadow ? bucket->asked_passed : bucket->asked + bucket->asked_spent);
 	ask.tries = !ask.shadow && !(bucket->refused && ask.cost == 1);
+	ask.bundle = ask.shadow || alone ? 0 : number + 1;
 	return call_ask(call, &ask, found->zone, found->key);
+}
+
+/* Zones that have a say are asked all or none, or one that has room would count what another blocks. */
+static bool ask_zones(struct grpc_call *call, uint32_t number, struct quota_bucket *bucket,
+                      const struct check_found *found, uint32_t count)
+{
+	uint32_t live = 0;
+	bool fits = true;
+	for (uint32_t i = 0; i < count; i++)
+		live += found[i].zone->mode != WEIR_SHADOW;
+	if (bucket->renews && live > CHECK_BUNDLE_MAX) {
+		check_request_note_crowd(call->connection->server->options.request, CHECK_BUNDLE_MAX);
+		bucket->unavailable = true;
+		return true;
+	}
+	for (int shadow = 0; shadow <= 1; shadow++) /* a bundle's asks are beside one another */
+		for (uint32_t i = 0; i < count && fits; i++)
+			if ((found[i].zone->mode == WEIR_SHADOW) == shadow)
+				fits = ask_zone(call, number, bucket, &found[i], live == 1);
+	return fits;
 }
 
 /* @return false: there is no room for its asks now */
@@ -256,7 +277,7 @@ static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_buc
 {
 	struct check_found found[CHECK_REQUEST_ZONES_MAX];
 	uint32_t count, before = call->ask_count;
-	bool fits = true, shadowed = bucket->shadowed;
+	bool shadowed = bucket->shadowed;
 	bucket->asked = tokens_for(bucket);
 	bucket->asked_spent = bucket->spent;
 	bucket->asked_passed = bucket->passed;
@@ -264,13 +285,11 @@ static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_buc
 	bucket->retry_ms = bucket->window_ms = 0;
 	bucket->remaining = INT64_MAX;
 	bucket->unavailable = check_request_find(call->connection->server->options.request, found, &count) != WEIR_OK;
-	for (uint32_t i = 0; i < count && !bucket->unavailable && fits; i++)
-		fits = ask_zone(call, number, bucket, &found[i]);
-	if (!fits) {
-		call->ask_count = before;
-		bucket->shadowed |= shadowed;
-	}
-	return fits;
+	if (bucket->unavailable || ask_zones(call, number, bucket, found, count))
+		return true;
+	call->ask_count = before;
+	bucket->shadowed |= shadowed;
+	return false;
 }
 
 /* @return false: nothing more can be asked now */
@@ -401,9 +420,10 @@ static int64_t between(int64_t number, int64_t least, int64_t most)
 static void take_answer(struct quota_bucket *bucket, const struct call_ask *ask)
 {
 	const struct check_answer *answer = &ask->answer;
-	if (ask->shadow || answer->outcome == CHECK_NO_ZONE)
+	if (ask->shadow)
 		return;
-	if (answer->outcome == CHECK_UNAVAILABLE) {
+	if (answer->outcome == CHECK_UNAVAILABLE ||
+	    answer->outcome == CHECK_NO_ZONE) { /* its policy is another one still */
 		bucket->unavailable = true;
 		return;
 	}

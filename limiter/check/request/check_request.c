@@ -285,13 +285,18 @@ bool check_request_exempts(struct check_request *request, const struct weir_poli
 	return weir_matcher_exempts_key(request->matcher, zone, &request->record);
 }
 
-static enum weir_status refuse_crowd(struct check_request *request)
+void check_request_note_crowd(struct check_request *request, uint32_t most)
 {
 	weir_notice_log(
 		&request->crowded, request->options.log, WEIR_LOG_WARNING, "checks",
-		"a request is in more than %d zones by policy %llu, and is not judged. Give zones a \"match\", so that "
+		"a request is in more than %u zones by policy %llu, and is not judged. Give zones a \"match\", so that "
 		"each request is in few",
-		CHECK_REQUEST_ZONES_MAX, (unsigned long long)request->version);
+		most, (unsigned long long)request->version);
+}
+
+static enum weir_status refuse_crowd(struct check_request *request)
+{
+	check_request_note_crowd(request, CHECK_REQUEST_ZONES_MAX);
 	return WEIR_FULL;
 }
 

@@ -105,4 +105,7 @@ struct check_found {
 WEIR_MUST_USE enum weir_status check_request_find(struct check_request *request, struct check_found *found,
                                                   uint32_t *count);
 
+/** Logs that the request is in more zones than can be asked together. */
+void check_request_note_crowd(struct check_request *request, uint32_t most);
+
 #endif
