@@ -137,16 +137,43 @@ def test_several_envoys_share_a_limit_exactly(place):
         assert sum(passed) <= 100 and (sum(passed) == 100 or not all(passed)), passed
 
 
-def test_quotas(place):
-    """Two gateways with assignments: together they pass what the limit says, and not more."""
-    limit = 60
+def by_quotas():
+    """The change of the example that asks for quotas in place of checks."""
     text = example("envoy.yaml")
     start, end = text.index("                  - name: envoy.filters.http.ratelimit\n"), text.index(
         "                  - name: envoy.filters.http.router")
-    change = (text[start:end], QUOTA[1:])
+    return text[start:end], QUOTA[1:]
+
+
+def counted(port, limit):
+    """What is counted of the quota's bucket."""
+    with Caller(port) as caller:
+        return limit - caller.ask(descriptor(0, user="all"), domain="site").statuses[0].limit_remaining
+
+
+def test_a_quota_is_used(place):
+    """One assignment after another is let pass, and nearly nothing is counted that is not."""
+    limit = 100000
+    zones = [zone("all", [sliding(limit, "1h")], key=["user"], match={"domain": ["site"]})]
+    with serving(place, zones) as (_, port), envoy(place, port, by_quotas()) as site:
+        until(lambda: get(site)[0] == 200, "the first assignment has come")
+        asked, passed, began_s = [0, 0], [0, 0], time.monotonic()
+        while time.monotonic() < began_s + 22:
+            steady = time.monotonic() > began_s + 7  # Envoy reports every 5 s: what it needs is known then
+            asked[steady] += 1
+            passed[steady] += get(site)[0] == 200
+            time.sleep(max(0, began_s + sum(asked) / 50 - time.monotonic()))
+        assert asked[1] > 300 and passed[1] >= asked[1] * 0.95, (passed, asked)
+        assert sum(passed) <= counted(port, limit) <= 3 * sum(asked), (passed, asked, counted(port, limit))
+
+
+def test_quotas(place):
+    """Two gateways with assignments: together they pass what the limit says, neither more nor less."""
+    limit = 60
+    change = by_quotas()
     zones = [zone("all", [sliding(limit, "1h")], key=["user"], match={"domain": ["site"]})]
     with serving(place, zones) as (_, port), envoy(place, port, change) as one, envoy(place, port, change, number=1) as two:
-        passed, until_s = [0, 0], time.monotonic() + 15
+        passed, until_s = [0, 0], time.monotonic() + 40
         while time.monotonic() < until_s and sum(passed) < limit:
             for number, site in enumerate((one, two)):
                 passed[number] += get(site)[0] == 200
@@ -154,10 +181,7 @@ def test_quotas(place):
         for _ in range(100):
             for number, site in enumerate((one, two)):
                 passed[number] += get(site)[0] == 200
-        assert sum(passed) <= limit and min(passed) > 0, passed
-        with Caller(port) as caller:
-            left = caller.ask(descriptor(0, user="all"), domain="site").statuses[0].limit_remaining
-        assert sum(passed) <= limit - left, (passed, left)
+        assert sum(passed) == limit == counted(port, limit) and min(passed) > 0, passed
 
 
 # ---- by HTTP: ext_authz ----

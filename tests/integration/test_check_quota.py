@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -112,6 +113,79 @@ def test_zones_count_all_or_none(place):
                 given = told(given)
             assert (total, left(pages, "mine", "ann"), left(pages, "shared", "rl")) == (5, 995, 0), threads
             until(lambda: left(pages, "seen", "ann") == 995, "what passed is counted in shadow mode", running=weir)
+
+
+def test_a_stream_that_fell_silent_takes_no_more(place):
+    """It is asked for again until it is given what it asked for, and then as long as it reports requests."""
+    pages = free_port()
+    short, small = zone("short", [sliding(1000, "11s")], key=["user"]), zone("small", [sliding(10, "1h")], key=["tenant"])
+    with serving(place, [short, small], listen={"check_http": f"127.0.0.1:{pages}"}) as (weir, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        stream.report(({"tenant": "t"}, 3))
+        assert stream.tokens(tenant="t") is None  # 3 and the tokens that it asks for are more than 10
+        until(lambda: stream.tokens(tenant="t"), "it is asked again without a report", running=weir)
+        stream.report(({"user": "ann"}, 0), denied=20)
+        given = stream.tokens(user="ann")
+        assert left(pages, "short", "ann") == 1000 - given
+        life = stream.told[bucket_id({"user": "ann"})].assignment_time_to_live
+        assert (life.seconds, life.nanos) == (2, 0)  # whole seconds, as Envoy counts them
+        others = 0
+        until_s = time.monotonic() + 5
+        while time.monotonic() < until_s:  # the stream is looked at whatever comes on it
+            others += 1
+            stream.report(({"n": str(others)}, 0), ({"user": "ann"}, 0))
+            stream.tokens(n=str(others))
+            assert left(pages, "short", "ann") == 1000 - given, others
+            time.sleep(0.1)
+        stream.told.clear()
+        stream.report(({"user": "ann"}, 1))
+        assert stream.tokens(user="ann"), "it is given tokens once it reports something"
+
+
+def test_nothing_is_taken_for_a_stream_that_says_nothing(place):
+    pages = free_port()
+    with serving(place, [SITE], listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        stream.report(({"user": "ann"}, 0), denied=20)
+        given, until_s = stream.tokens(user="ann"), time.monotonic() + 12  # an assignment lasts 10 s
+        while time.monotonic() < until_s:
+            assert left(pages, "site", "ann") == 1000 - given
+            time.sleep(0.5)
+        assert stream.messages == 1
+
+
+def test_tokens_pay_once(place):
+    """What is used of an assignment until the next one has arrived is paid by both; all that passed is counted once."""
+    pages = free_port()
+    with serving(place, [SITE], listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        given, rest = [], 0
+        for used in (0, 6, None, None):
+            stream.told.clear()
+            stream.report(({"user": "ann"}, given[-1] + rest if used is None else used))
+            rest = given[-1] - used if used else 0  # used between the report and the next assignment
+            given.append(stream.tokens(user="ann"))
+            assert left(pages, "site", "ann") == 1000 - sum(given), given
+            # what Envoy has left of the assignment before is no part of the next one
+            blanket, tokens = stream.actions
+            assert blanket[0] == tokens[0] and blanket[1].rate_limit_strategy.blanket_rule == 1, stream.actions
+            assert tokens[1].rate_limit_strategy.token_bucket.max_tokens == given[-1]
+
+
+def test_limits_without_a_burst_let_pass_what_reports_allow(place):
+    """One token at a time is asked for as soon as there is one, at a report; and kept until it is used or ends."""
+    cell = zone("cell", [{"algorithm": "gcra", "rate": 5, "window": "1s", "burst": 0}], key=["user"])
+    with serving(place, [cell]) as (_, port), channel_to(port) as channel, Quotas(channel) as stream:
+        passed, until_s = 0, time.monotonic() + 6
+        stream.report(({"user": "ann"}, 0), denied=1)
+        stream.tokens(user="ann")
+        while time.monotonic() < until_s:
+            used = stream.tokens(user="ann") or 0
+            passed += used
+            stream.told[bucket_id({"user": "ann"})].Clear()
+            stream.report(({"user": "ann"}, used), denied=1)
+            time.sleep(0.1)
+        assert 15 <= passed <= 31, passed
 
 
 def test_zones_in_shadow_mode_count_what_was_let_pass(place):

@@ -103,6 +103,7 @@ class Quotas:
         self.told = {}  # bucket's id -> the last assignment
         self.ended = None  # (code, words)
         self.messages = 0
+        self.actions = []  # of the last message: (the bucket's id, the assignment)
         self._reports, self._changed = queue.Queue(), threading.Condition()
         stream = channel.stream_stream(STREAM, response_deserializer=rlqs_pb2.RateLimitQuotaResponse.FromString)
         self._stream = stream(iter(self._reports.get, None))
@@ -122,8 +123,9 @@ class Quotas:
             for response in self._stream:
                 with self._changed:
                     self.messages += 1
-                    for action in response.bucket_action:
-                        self.told[bucket_id(action.bucket_id.bucket)] = action.quota_assignment_action
+                    self.actions = [(bucket_id(action.bucket_id.bucket), action.quota_assignment_action)
+                                    for action in response.bucket_action]
+                    self.told.update(self.actions)
                     self._changed.notify_all()
         except grpc.RpcError as error:
             with self._changed:

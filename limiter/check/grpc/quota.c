@@ -7,6 +7,13 @@
  * whatever becomes of them, no more tokens are given than the limits let pass; what a stream does not use is lost to it.
  * What it let pass beyond its tokens (before its first assignment, say) is counted when it is reported.
  *
+ * Envoy begins a token bucket with the share of its tokens that the one before has left, none of a used one, and goes on with
+ * that one where the numbers are the same. So DENY_ALL stands before each assignment in the same message: actions are
+ * applied in their order, and what follows begins with all of its tokens.
+ *
+ * Nothing is asked for a bucket that was given what it asked for and has reported nothing since, but where assignments are
+ * shorter than the time between reports: a stream that fell silent takes no tokens.
+ *
  * What is asked for more than may pass is no request of anybody's: it counts only if it passes. What Envoy refused because
  * nothing was left is one: it is asked as a check of its own, so that a zone with `block_for` blocks whoever exceeded it.
  *
@@ -27,7 +34,10 @@ enum {
 	FIRST_TOKENS = 8,
 	TTL_MAX_MS = 10000,
 	TTL_LEAST_MS = 1000,
-	EARLY_MS = 1500, /* an assignment that is used is renewed so long before its end */
+	EARLY_MS = 1500, /* an assignment that is used is renewed so long before its end, or in the middle of a short one */
+	AGAIN_LEAST_MS = 100, /* until what was blocked is asked again, at a report */
+	LOOKS_MS = 1100,      /* until a stream is looked at again */
+	REPORTS_MS = 6000,    /* who had requests may be silent for so long: Envoy reports every 5 s */
 	FREE_TTL_MS = 60000,
 	TOKENS_MAX = 1 << 30,
 	MS = 1000,
@@ -47,23 +57,38 @@ static const char long_id[] = "a bucket's id has at most 4 KiB";
 static const char too_many[] = "a stream has at most 1000 buckets";
 static const char too_much[] = "buckets hold too much: 16 MiB of a connection at most, 128 MiB in all";
 
+/* What a bucket was told last. */
+enum quota_told {
+	TOLD_NOTHING,
+	TOLD_TOKENS,
+	TOLD_ALLOW,
+	TOLD_DENY,     /* as nothing was left */
+	TOLD_UNJUDGED, /* what on_unavailable says */
+};
+
 struct quota_bucket {
 	char *id; /* canonical, as quota_id.h has it */
 	uint32_t id_length;
-	uint64_t demand;         /* requests of the last report, allowed or not, in a second */
-	uint64_t spent;          /* let pass without a token, and not counted yet */
-	uint64_t asked_spent;    /* of that, what the asks under way count */
-	uint64_t assigned, left; /* tokens of the assignment, and those that no report has named */
-	uint64_t guess;          /* tokens that the next ask is for at most; 0: nobody knows */
-	int64_t ends_ms;         /* of what it was told last; 0: nothing yet */
-	bool wants;              /* a report came that is not answered */
-	bool denies;             /* it was told DENY_ALL last, as nothing was left */
-	bool refused;            /* and has refused somebody since */
-	bool shadowed;           /* it was in a zone in shadow mode when it was asked last */
-	uint64_t passed;         /* let pass, and not counted in zones in shadow mode yet */
+	uint64_t demand;      /* requests, allowed or not, in a second, of the last report that had any */
+	uint64_t used;        /* requests that the last report let pass */
+	uint64_t spent;       /* let pass without a token, and not counted yet */
+	uint64_t asked_spent; /* of that, what the asks under way count */
+	uint64_t left, late;  /* tokens that no report has named: of the assignment, and of the one before it */
+	uint64_t guess;       /* tokens that the next ask is for at most; 0: nobody knows */
+	enum quota_told told;
+	int64_t ends_ms;  /* of what it was told */
+	int64_t again_ms; /* it is not asked before */
+	int64_t ttl_ms;   /* of its last assignment; 0: none */
+	int64_t busy_ms;  /* when it reported requests; 0: never, or its last report had none */
+	bool wants;       /* a report came that is not answered */
+	bool active;      /* requests were reported since it was asked, or before and were not given what they need */
+	bool refused;     /* it was told DENY_ALL, and has refused somebody since */
+	bool shadowed;    /* it was in a zone in shadow mode when it was asked last */
+	uint64_t passed;  /* let pass, and not counted in zones in shadow mode yet */
 	/* of the asks that are under way */
 	uint64_t asked; /* tokens */
 	uint64_t asked_passed;
+	bool asked_active;
 	bool asking, renews; /* renews: for an assignment; else to count in zones in shadow mode alone */
 	bool zones, blocked, unavailable;
 	int64_t retry_ms, window_ms, remaining;
@@ -166,6 +191,21 @@ static uint64_t bounded(uint64_t number)
 	return number < (uint64_t)WEIR_COST_MAX / 4 ? number : (uint64_t)WEIR_COST_MAX / 4;
 }
 
+/*
+ * Tokens pay for what was let pass. Those of the assignment before were good until the present one arrived, which the stream
+ * alone knows; none pays when its time is over, but for what the first report behind it names.
+ */
+static void pay(struct quota_bucket *bucket, uint64_t allowed, int64_t now_ms)
+{
+	uint64_t by_left = allowed < bucket->left ? allowed : bucket->left, rest = allowed - by_left;
+	uint64_t by_late = rest < bucket->late ? rest : bucket->late;
+	bucket->left -= by_left;
+	bucket->late -= by_late;
+	bucket->spent = bounded(bucket->spent + rest - by_late);
+	if (now_ms >= bucket->ends_ms)
+		bucket->left = bucket->late = 0;
+}
+
 /* One bucket's report; it may end the stream. */
 static void take_usage(struct grpc_call *call, struct quota_stream *stream, struct weir_span message)
 {
@@ -191,14 +231,16 @@ static void take_usage(struct grpc_call *call, struct quota_stream *stream, stru
 	struct quota_bucket *bucket = find_bucket(call, stream, id);
 	if (bucket == NULL)
 		return;
-	uint64_t paid = allowed < bucket->left ? allowed : bucket->left;
-	bucket->left -= paid;
-	bucket->spent = bounded(bucket->spent + allowed - paid);
+	pay(bucket, allowed, call->connection->server->base.now_ms);
 	bucket->passed = bounded(bucket->passed + allowed);
-	bucket->demand = (allowed + denied) * MS / (uint64_t)(elapsed_ms > MS ? elapsed_ms : MS);
-	if (allowed + denied > 0 && bucket->demand == 0)
-		bucket->demand = 1;
-	bucket->refused |= bucket->denies && denied > 0;
+	bucket->used = allowed;
+	bucket->busy_ms = allowed + denied > 0 ? call->connection->server->base.now_ms : 0;
+	if (allowed + denied > 0) {
+		bucket->active = true;
+		bucket->demand = (allowed + denied) * MS / (uint64_t)(elapsed_ms > MS ? elapsed_ms : MS);
+		bucket->demand += bucket->demand == 0;
+	}
+	bucket->refused |= bucket->told == TOLD_DENY && denied > 0;
 	bucket->wants = true;
 }
 
@@ -217,24 +259,50 @@ static void set_fields(struct check_request *fields, const struct quota_bucket *
 }
 
 /* How many tokens a bucket should have: for what it asked lately, for the time of an assignment, and a fourth more. */
-static uint64_t tokens_for(const struct quota_bucket *bucket)
+static uint64_t tokens_wanted(const struct quota_bucket *bucket)
 {
-	uint64_t wanted = bucket->demand * (TTL_MAX_MS / MS) * 5 / 4;
+	uint64_t ttl_s = (uint64_t)(bucket->ttl_ms > 0 ? bucket->ttl_ms : TTL_MAX_MS) / MS;
+	uint64_t wanted = bucket->demand * ttl_s * 5 / 4;
 	wanted = wanted > FIRST_TOKENS ? wanted : FIRST_TOKENS;
-	if (bucket->guess > 0 && wanted > bucket->guess)
-		wanted = bucket->guess;
 	return wanted < TOKENS_MAX ? wanted : TOKENS_MAX;
 }
 
-/* Whether a bucket is to be told something new. */
-static bool is_due(const struct quota_bucket *bucket, int64_t now_ms)
+/*
+ * Whether a bucket has used its tokens, or will have before its next report. What is left at a renewal is lost: where there
+ * are too few tokens it uses them up.
+ */
+static bool is_used(const struct quota_bucket *bucket)
 {
-	if (bucket->spent > 0 || bucket->ends_ms == 0)
-		return bucket->wants;
-	if (bucket->demand == 0)
+	return bucket->left == 0 || (bucket->left <= bucket->used && tokens_wanted(bucket) < bucket->guess);
+}
+
+/* How long before its end an assignment is renewed. @param looks  the stream is looked at, as it is once a second */
+static int64_t early_ms(const struct quota_bucket *bucket, bool looks)
+{
+	int64_t half_ms = bucket->ttl_ms / 2, early = half_ms < EARLY_MS ? half_ms : EARLY_MS;
+	return looks && early < LOOKS_MS ? LOOKS_MS : early;
+}
+
+/* Whether a bucket is to be told something new. */
+static bool is_due(const struct quota_bucket *bucket, int64_t now_ms, bool looks)
+{
+	bool over = now_ms >= bucket->ends_ms;
+	if (now_ms < bucket->again_ms)
 		return false;
-	bool used = bucket->assigned > 0 && bucket->left <= bucket->assigned / 4;
-	return (used && bucket->wants) || now_ms >= bucket->ends_ms - (bucket->assigned > 0 ? EARLY_MS : 0);
+	if (bucket->told == TOLD_NOTHING)
+		return bucket->wants;
+	if (bucket->spent > 0)
+		return bucket->wants || over;
+	if (!bucket->active && (bucket->busy_ms == 0 || now_ms - bucket->busy_ms > REPORTS_MS))
+		return false;
+	switch (bucket->told) {
+	case TOLD_NOTHING:
+	case TOLD_DENY: return bucket->wants || over;
+	case TOLD_TOKENS: return (bucket->wants && is_used(bucket)) || now_ms >= bucket->ends_ms - early_ms(bucket, looks);
+	case TOLD_ALLOW:
+	case TOLD_UNJUDGED: break;
+	}
+	return over;
 }
 
 /* Asks in a zone that the bucket is in. @return false: the call has no room */
@@ -278,7 +346,9 @@ static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_buc
 	struct check_found found[CHECK_REQUEST_ZONES_MAX];
 	uint32_t count, before = call->ask_count;
 	bool shadowed = bucket->shadowed;
-	bucket->asked = tokens_for(bucket);
+	bucket->asked = tokens_wanted(bucket);
+	if (bucket->guess > 0 && bucket->asked > bucket->guess)
+		bucket->asked = bucket->guess;
 	bucket->asked_spent = bucket->spent;
 	bucket->asked_passed = bucket->passed;
 	bucket->zones = bucket->blocked = bucket->shadowed = false;
@@ -307,13 +377,15 @@ static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32
 	if (!ask_bucket(call, number, bucket))
 		return false;
 	bucket->wants = false;
+	bucket->asked_active = bucket->active;
+	bucket->active &= !bucket->renews;
 	bucket->asking = true;
 	stream->asking++;
 	return true;
 }
 
-/* Asks for the buckets that are due. */
-static void ask_all(struct grpc_call *call)
+/* Asks for the buckets that are due. @param looks  see early_ms() */
+static void ask_all(struct grpc_call *call, bool looks)
 {
 	struct quota_stream *stream = call->state;
 	int64_t now_ms = call->connection->server->base.now_ms;
@@ -325,7 +397,7 @@ static void ask_all(struct grpc_call *call)
 	for (uint32_t i = 0, first = stream->next; i < stream->count; i++) {
 		uint32_t number = (first + i) % stream->count;
 		struct quota_bucket *bucket = &stream->buckets[number];
-		bucket->renews = is_due(bucket, now_ms);
+		bucket->renews = is_due(bucket, now_ms, looks);
 		if (!bucket->renews && !(bucket->wants && bucket->shadowed && bucket->passed > 0))
 			continue;
 		stream->next = number;
@@ -334,6 +406,11 @@ static void ask_all(struct grpc_call *call)
 	}
 	if (stream->asking > 0 && !call->finished)
 		call_asks_send(call);
+}
+
+static void look(struct grpc_call *call)
+{
+	ask_all(call, true);
 }
 
 /* The first one counts; it may end the stream. */
@@ -371,7 +448,7 @@ static void take_reports(struct grpc_call *call, struct weir_span message)
 	if (reader.bad || stream->domain == NULL)
 		refuse(call, GRPC_INVALID_ARGUMENT, reader.bad ? no_reports : "the first message has no domain");
 	else if (reports)
-		ask_all(call);
+		ask_all(call, false);
 	else
 		call->connection->frames++; /* it asks nothing, as an empty frame does */
 }
@@ -388,8 +465,8 @@ static void put_duration(struct weir_text *text, uint32_t number, int64_t ms)
 }
 
 /* @param tokens  0: blanket instead */
-static void put_assignment(struct weir_text *text, const struct quota_bucket *bucket, uint64_t tokens, uint64_t blanket,
-                           int64_t ttl_ms)
+static void put_action(struct weir_text *text, const struct quota_bucket *bucket, uint64_t tokens, uint64_t blanket,
+                       int64_t ttl_ms)
 {
 	size_t action = protobuf_open(text, RESPONSE_ACTION);
 	protobuf_put_bytes(text, ACTION_BUCKET, (struct weir_span){.at = bucket->id, .length = bucket->id_length});
@@ -439,40 +516,83 @@ static void take_answer(struct quota_bucket *bucket, const struct call_ask *ask)
 		bucket->window_ms = answer->window_ms;
 }
 
-static void assign(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
+/* @param tokens  of TOLD_TOKENS; else blanket */
+static void tell(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket, enum quota_told told,
+                 uint64_t tokens, uint64_t blanket, int64_t ttl_ms)
+{
+	bucket->told = told;
+	bucket->late = bucket->left;
+	bucket->left = tokens;
+	bucket->ends_ms = call->connection->server->base.now_ms + ttl_ms;
+	if (told == TOLD_TOKENS) {
+		bucket->ttl_ms = ttl_ms;
+		put_action(text, bucket, 0, DENY_ALL, ttl_ms); /* forgets the bucket of tokens before it */
+	}
+	put_action(text, bucket, tokens, blanket, ttl_ms);
+}
+
+/* It could not be judged. */
+static void tell_unjudged(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
 {
 	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
-	int64_t ttl_ms = TTL_LEAST_MS;
-	uint64_t tokens = 0, blanket = DENY_ALL;
-	bool unjudged = bucket->unavailable && !bucket->blocked; /* a zone that blocks counts more */
-	if (unjudged && on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
-		return; /* it goes on by what it was told; asked again with its next report */
-	if (unjudged && on_unavailable == WEIR_ON_UNAVAILABLE_DENY) {
-		blanket = DENY_ALL;
-	} else if (!bucket->zones) {
-		blanket = ALLOW_ALL;
-		if (!unjudged) {
-			ttl_ms = FREE_TTL_MS;
-			bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
-		}
-	} else if (!bucket->blocked) {
-		tokens = bucket->asked;
-		bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
-		ttl_ms = between(bucket->window_ms > 0 ? bucket->window_ms / 4 : TTL_MAX_MS, TTL_LEAST_MS, TTL_MAX_MS);
-		bucket->guess = bucket->remaining > 1 ? (uint64_t)bucket->remaining / 2 : 1;
-	} else {
-		/* less may pass: what was let pass is counted alone as soon as it can be */
-		uint64_t left = bucket->remaining > 0 && bucket->remaining < INT64_MAX ? (uint64_t)bucket->remaining : 0;
-		bucket->guess = left > bucket->spent + 1 ? (left - bucket->spent + 1) / 2 : 1;
-		if (bucket->spent >= left)
-			bucket->spent = left > 1 ? left - 1 : 0;
-		ttl_ms = left > 1 ? TTL_LEAST_MS : between(bucket->retry_ms, TTL_LEAST_MS, TTL_MAX_MS);
+	bucket->active |= bucket->asked_active;
+	if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) { /* it goes on by what it was told */
+		bucket->wants = true;
+		bucket->again_ms = call->connection->server->base.now_ms + AGAIN_LEAST_MS;
+		return;
 	}
-	bucket->assigned = bucket->left = tokens;
-	bucket->denies = bucket->zones && bucket->blocked;
-	bucket->refused &= bucket->denies && bucket->asked + bucket->asked_spent > 1; /* not yet asked */
-	bucket->ends_ms = call->connection->server->base.now_ms + ttl_ms;
-	put_assignment(text, bucket, tokens, blanket, ttl_ms);
+	bucket->refused = false;
+	tell(call, text, bucket, TOLD_UNJUDGED, 0, on_unavailable == WEIR_ON_UNAVAILABLE_DENY ? DENY_ALL : ALLOW_ALL,
+	     TTL_LEAST_MS);
+}
+
+/* Less may pass than was asked for: what was let pass is counted alone as soon as it can be. @return when to ask again */
+static int64_t expect_less(struct quota_bucket *bucket)
+{
+	uint64_t left = bucket->remaining > 0 && bucket->remaining < INT64_MAX ? (uint64_t)bucket->remaining : 0;
+	bucket->guess = left > bucket->spent + 1 ? (left - bucket->spent + 1) / 2 : 1;
+	if (bucket->spent >= left)
+		bucket->spent = left > 1 ? left - 1 : 0;
+	if (left > 1)
+		return AGAIN_LEAST_MS;
+	return bucket->retry_ms > 0 ? between(bucket->retry_ms, AGAIN_LEAST_MS, TTL_MAX_MS) : TTL_LEAST_MS;
+}
+
+static void tell_blocked(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
+{
+	int64_t now_ms = call->connection->server->base.now_ms, wait_ms = expect_less(bucket);
+	bucket->active |= bucket->asked_active;
+	bucket->again_ms = now_ms + wait_ms;
+	if (bucket->told == TOLD_TOKENS && bucket->left > 0 && now_ms < bucket->ends_ms) {
+		/* those that it has are counted, and good until their time is over */
+		bucket->again_ms = bucket->again_ms < bucket->ends_ms ? bucket->again_ms : bucket->ends_ms;
+		return;
+	}
+	tell(call, text, bucket, TOLD_DENY, 0, DENY_ALL, between(wait_ms, TTL_LEAST_MS, TTL_MAX_MS));
+	bucket->refused &= bucket->asked + bucket->asked_spent > 1; /* not yet asked */
+}
+
+static void assign(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
+{
+	bucket->again_ms = 0;
+	if (bucket->blocked) { /* which counts more than a zone that did not answer */
+		tell_blocked(call, text, bucket);
+		return;
+	}
+	if (bucket->unavailable) {
+		tell_unjudged(call, text, bucket);
+		return;
+	}
+	bucket->refused = false;
+	bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
+	if (!bucket->zones) {
+		tell(call, text, bucket, TOLD_ALLOW, 0, ALLOW_ALL, FREE_TTL_MS);
+		return;
+	}
+	/* of whole seconds, as Envoy counts no parts of one */
+	int64_t ttl_ms = between(bucket->window_ms > 0 ? bucket->window_ms / 4 : TTL_MAX_MS, TTL_LEAST_MS, TTL_MAX_MS);
+	bucket->guess = bucket->remaining > 1 ? (uint64_t)bucket->remaining / 2 : 1;
+	tell(call, text, bucket, TOLD_TOKENS, bucket->asked, 0, ttl_ms / MS * MS);
 }
 
 /* All that was asked is answered: a message with what each bucket is told. */
@@ -505,6 +625,6 @@ const struct grpc_method method_quota = {
 	.streams = true,
 	.message = take_reports,
 	.answered = answer,
-	.look = ask_all,
+	.look = look,
 	.closed = closed,
 };
