@@ -23,7 +23,7 @@ struct format_json {
 	uint32_t nodes[FORMAT_SLOTS_MAX]; /* the scanner's node of each slot: two names may mean one member */
 	bool is_preset;
 	uint32_t others[FORMAT_SLOTS_MAX][JSON_NAMES_MAX - 1]; /* of a preset: where else; NO_NODE: nowhere */
-	int ip_slot, host_slot;                                /* of a preset; -1: not wanted */
+	int ip_slot;                                           /* of a preset; -1: not wanted */
 };
 
 enum { NO_NODE = 0 }; /* the root, which has no value */
@@ -39,8 +39,6 @@ static void finish_preset(struct format_json *json, struct weir_span *values)
 	}
 	if (json->ip_slot >= 0 && values[json->ip_slot].at != NULL)
 		values[json->ip_slot] = text_without_any_port(values[json->ip_slot]);
-	if (json->host_slot >= 0 && values[json->host_slot].at != NULL)
-		values[json->host_slot] = text_without_any_port(values[json->host_slot]);
 }
 
 /* "@cee:", by which programs say to syslog that an object follows. */
@@ -145,7 +143,6 @@ enum weir_status format_json_preset_create(const struct weir_json *config, const
 	json->options.time.unit_given =
 		false; /* a number's size says the unit, and then it must be a time of this century */
 	json->ip_slot = format_slots_find(&json->slots, "ip", 2);
-	json->host_slot = format_slots_find(&json->slots, "host", 4);
 	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
 		const struct json_place *place = place_of(kind->places, json->slots.names[slot]);
 		if (place == NULL)

@@ -15,7 +15,7 @@ static const struct json_place places[] = {
 	{"user", {"ClientUsername"}},
 	{"method", {"RequestMethod"}},
 	{"path", {"RequestPath"}},
-	{"host", {"RequestHost", "RequestAddr"}},
+	{"host", {"RequestAddr", "RequestHost"}},
 	{"status", {"DownstreamStatus", "OriginStatus"}},
 	{"bytes", {"DownstreamContentSize", "OriginContentSize"}},
 	{"agent", {"request_User-Agent"}},

@@ -180,7 +180,7 @@ static inline struct weir_span text_without_any_port(struct weir_span text)
 	return six ? text : text_without_port(text);
 }
 
-/* The host of a target: of "http://HOST:PORT/PATH", of "HOST:443" as CONNECT has it; a path has none. */
+/* The host of a target, with its port: of "http://HOST:PORT/PATH", of "HOST:443" as CONNECT has it; a path has none. */
 static inline struct weir_span text_host(struct weir_span target)
 {
 	const char *scheme = text_find(target, "://");
@@ -190,7 +190,8 @@ static inline struct weir_span text_host(struct weir_span target)
 	uint32_t length = 0;
 	while (length < rest.length && rest.at[length] != '/' && rest.at[length] != '?' && rest.at[length] != '#')
 		length++;
-	return text_without_any_port(text_between(rest.at, rest.at + length));
+	const char *account = length > 0 ? memrchr(rest.at, '@', length) : NULL; /* "http://USER@HOST/" */
+	return text_between(account != NULL ? account + 1 : rest.at, rest.at + length);
 }
 
 /*
