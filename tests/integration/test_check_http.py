@@ -135,6 +135,27 @@ def test_a_host_has_one_form_in_requests_and_in_lines(place):
     weir.stop()
 
 
+def test_a_host_that_is_not_told_is_none(place):
+    """The host of the question itself is not that of the client, who has none."""
+    zones = [zone("all", [sliding(99, "1h")], key=["path"]), zone("host", [sliding(99, "1h")], key=["host"])]
+    weir = Weir(place, zones).ready("all")
+    with Caller(weir.port) as caller:
+        def left(name, key):
+            return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
+        forwarded = {"x_forwarded_method": "GET", "x_forwarded_uri": "/f", "x_forwarded_for": "192.0.2.7"}
+        nginx = {"x_original_method": "GET", "x_original_uri": "/n", "x_forwarded_for": "192.0.2.7"}
+        for form, headers in (("/v1/forwarded", forwarded), ("/v1/forwarded", {**forwarded, "x_forwarded_host": ""}),
+                              ("/v1/forwarded", {**forwarded, "x_forwarded_host": "-"}), ("http://question/v1/forwarded", forwarded),
+                              ("/v1/nginx", {**nginx, "Host": ""}), ("/v1/nginx", {**nginx, "Host": "", "x_forwarded_host": "question"}),
+                              ("/v1/envoy/e", {"Host": "", "x_forwarded_host": "question", "x_forwarded_for": "192.0.2.7"})):
+            assert caller.ask(form, **{"Host": "question", **headers})[0] == 200, (form, headers)
+        assert [left("all", key) for key in ("/f", "/n", "/e")] == [95, 97, 98]
+        assert [left("host", key) for key in ("question", "-", "127.0.0.1")] == [99, 99, 99]
+        assert caller.ask("/v1/forwarded", **{"Host": "question", **forwarded, "x_forwarded_host": "told"})[0] == 200
+        assert [left("host", key) for key in ("question", "told")] == [99, 98]
+    weir.stop()
+
+
 def test_a_target_may_be_an_address(place):
     """As a client sends it that asks by way of a proxy; its host is the request's, and the field Host says nothing."""
     zones = [zone("host", [sliding(10, "1h")], key=["host"]), zone("path", [sliding(10, "1h")], key=["path"])]

@@ -303,6 +303,37 @@ static void walks_over_trusted_hops(void **state)
 	weir_policy_free(policy);
 }
 
+/* Most logs have `-` for both: a header of `-` is none, as one that is not there. What a caller names is as it is. */
+static void a_header_of_a_dash_is_none(void **state)
+{
+	(void)state;
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of("[{\"name\": \"agents\", \"key\": [\"agent\"], " LIMIT "},"
+	                                       "{\"name\": \"hosts\", \"key\": [\"host\"], " LIMIT "},"
+	                                       "{\"name\": \"users\", \"key\": [\"user\"], " LIMIT "},"
+	                                       "{\"name\": \"keys\", \"key\": [\"x_api_key\"], " LIMIT "}]",
+	                                       1);
+	static const char *const names[] = {"User-Agent", "Host", "X-Forwarded-User", "X-Api-Key"};
+	static const char *const values[][2] = {{"-", ""},
+	                                        {"", ""},
+	                                        {"--", "agents=-- hosts=-- users=-- keys=--"},
+	                                        {" -", "agents= - hosts= - users= - keys= -"}};
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		begin(request, policy);
+		for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+			header(request, names[k], values[i][0]);
+			header(request, names[k], "another"); /* the first counts, as one that is empty does */
+		}
+		assert_string_equal(found(request), values[i][1]);
+	}
+	begin(request, policy);
+	set(request, "agent", "-");
+	set(request, "user", "-");
+	assert_string_equal(found(request), "agents=- users=-");
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
 static void follows_the_policy(void **state)
 {
 	(void)state;
@@ -346,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_method_counts_once_however_it_is_written),
 		cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
 		cmocka_unit_test(walks_over_trusted_hops),
+		cmocka_unit_test(a_header_of_a_dash_is_none),
 		cmocka_unit_test(follows_the_policy),
 		cmocka_unit_test(says_what_is_wrong_with_client_ip),
 	};

@@ -135,9 +135,14 @@ struct subject {
 	struct weir_span method, target, host;
 };
 
+static const struct weir_span nothing = {.at = "", .length = 0};
+
+/* A host that the gateway does not tell is none, and not that of the question itself. */
 static struct subject subject_of(enum route route, const struct http_request *request)
 {
-	struct subject subject = {.method = request->method};
+	struct subject subject = {.method = request->method, .host = request->authority};
+	if (subject.host.length == 0)
+		subject.host = http_request_header(request, "host");
 	if (route == ROUTE_NGINX) {
 		subject.method = http_request_header(request, "x-original-method");
 		subject.target = http_request_header(request, "x-original-uri");
@@ -150,8 +155,6 @@ static struct subject subject_of(enum route route, const struct http_request *re
 		subject.target =
 			(struct weir_span){.at = request->target.at + prefix, .length = request->target.length - prefix};
 	}
-	if (subject.host.length == 0) /* else the field Host is taken */
-		subject.host = request->authority;
 	return subject;
 }
 
@@ -160,7 +163,7 @@ static void set_fields(struct check_request *fields, const struct subject *subje
 	check_request_set(fields, weir_span_of("method"), subject->method);
 	check_request_set(fields, weir_span_of("path"), subject->target);
 	check_request_set(fields, weir_span_of("target"), subject->target);
-	check_request_set(fields, weir_span_of("host"), subject->host);
+	check_request_header(fields, weir_span_of("host"), subject->host.length > 0 ? subject->host : nothing);
 	/* Of several the last counts, which the gateway wrote. */
 	for (uint32_t i = request->header_count; i > 0; i--)
 		check_request_header(fields, request->headers[i - 1].name, request->headers[i - 1].value);

@@ -214,6 +214,8 @@ void check_request_header(struct check_request *request, struct weir_span name, 
 		unsigned field;
 		const char *header;
 	} standard[] = {{WEIR_FIELD_AGENT, "user-agent"}, {WEIR_FIELD_HOST, "host"}, {WEIR_FIELD_USER, "x-forwarded-user"}};
+	if (weir_span_equal(value, weir_span_of("-"))) /* which is how access logs write that there is none */
+		value.length = 0;
 	for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
 		if (same_name(standard[i].header, name))
 			set(request, standard[i].field, value);

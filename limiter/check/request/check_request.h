@@ -59,7 +59,8 @@ void check_request_set(struct check_request *request, struct weir_span name, str
 
 /**
  * Sets what a header of HTTP gives, likewise: `agent` is User-Agent, `host` Host, `user` X-Forwarded-User; any other
- * field but these, ip, method, path, status and bytes is the header of its name, in any case, with `-` for `_`.
+ * field but these, ip, method, path, status and bytes is the header of its name, in any case, with `-` for `_`. A value
+ * of `-` alone is none, too: a line of most logs cannot tell the two apart.
  */
 void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value);
 
