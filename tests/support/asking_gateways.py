@@ -135,7 +135,7 @@ class Stage:
     """A weir, a site and a gateway before it. begin(place, number, port, weir, site) starts the program: a running one of place."""
 
     def __init__(self, place, begin, zones=None, resp=None):
-        self.place, self.begin, self.started = place, begin, 0
+        self.place, self.begin, self.started, self.program = place, begin, 0, None
         self.weir = Weir(place, zones or ZONES, listen={"resp": f"127.0.0.1:{resp}"} if resp else None,
                          client_ip={"header": "x-forwarded-for", "trusted": [GATEWAY]})
         self.weir.ready("site")
@@ -153,7 +153,7 @@ class Stage:
     def gateway(self, weir=None):
         """The gateway, which asks the real weir if no other port is named: its port."""
         port, self.started = free_port(), self.started + 1
-        program = self.begin(self.place, self.started, port, weir or self.asked, self.site.port)
+        self.program = program = self.begin(self.place, self.started, port, weir or self.asked, self.site.port)
 
         def serves():
             try:

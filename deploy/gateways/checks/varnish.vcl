@@ -4,6 +4,12 @@
 # at most; take "|| resp.status >= 500" out to have it refused.
 #
 # A body waits in memory meanwhile: one of more than 10 MB is refused.
+#
+# A client's request is one line of varnishncsa's log, with its own method and target, which weir reads as "combined":
+#
+#   varnishncsa -F '%h %l %u %t "%m %U%q %H" %s %b "%{Referer}i" "%{User-agent}i"'
+#
+# By itself varnishncsa puts http:// and the host before the target: a host with a blank would then cut the target short.
 vcl 4.1;
 
 import std;
@@ -29,28 +35,27 @@ sub vcl_recv {
 		if (!std.cache_req_body(10MB)) {
 			return (synth(413));
 		}
+		unset req.http.X-Forwarded-Method;
+		unset req.http.X-Forwarded-Uri;
+		unset req.http.X-Forwarded-Host;
+		# The request itself stays as it is: varnishncsa logs what stands in it when it begins again.
 		set req.http.X-Weir-Asks = "yes";
-		set req.http.X-Forwarded-Method = req.method;
-		set req.http.X-Forwarded-Uri = req.url;
-		set req.http.X-Forwarded-Host = req.http.Host;
-		set req.method = "GET";
-		set req.url = "/v1/forwarded";
 		set req.backend_hint = weir;
 		return (pass);
 	}
 	if (req.http.X-Weir-Asks) {
-		set req.method = req.http.X-Forwarded-Method;
-		set req.url = req.http.X-Forwarded-Uri;
 		unset req.http.X-Weir-Asks;
-		unset req.http.X-Forwarded-Method;
-		unset req.http.X-Forwarded-Uri;
-		unset req.http.X-Forwarded-Host;
 		set req.backend_hint = site;
 	}
 }
 
 sub vcl_backend_fetch {
 	if (bereq.http.X-Weir-Asks) {
+		set bereq.http.X-Forwarded-Method = bereq.method;
+		set bereq.http.X-Forwarded-Uri = bereq.url;
+		set bereq.http.X-Forwarded-Host = bereq.http.Host;
+		set bereq.method = "GET";
+		set bereq.url = "/v1/forwarded";
 		# Neither a body nor what weir has no use for.
 		unset bereq.body;
 		unset bereq.http.Content-Length;
