@@ -9,11 +9,8 @@ local told = {
 }
 
 core.register_action("weir_ask", {"http-req"}, function(txn)
-  -- A target that is no path, as of OPTIONS *, has none: it is told as it came.
-  local target = txn.sf:pathq()
-  if target == "" then
-    target = txn.sf:url()
-  end
+  -- As it came, and as the log has it: of http://host/path and of OPTIONS *, too.
+  local target = txn.sf:url()
   local host, agent = txn.sf:req_hdr("host"), txn.sf:req_fhdr("user-agent")
   if #target + #host + #agent > LARGEST then
     txn:set_var("txn.weir_verdict", "large")
