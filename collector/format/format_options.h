@@ -80,7 +80,7 @@ struct json_place {
 
 /**
  * The function `create` of a preset: `json` as a program of its own writes it. The time is the place of the field "time",
- * in the unit that its size says; ports are cut off `ip` and `host`.
+ * in the unit that its size says; a port is cut off `ip`.
  *
  * @param kind  its places are ended by a NULL; fields that are not among them have the log's names
  */

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import asking_gateways as asking
-from support import cases
+from support import asking_logs, cases
 from support.asking_gateways import Stage, get
 from support.gateways import example, program
 
@@ -55,6 +55,14 @@ def test_a_page_of_its_own_is_not_asked_for(place):
         _, headers, body = asking.until_blocked(port, "/seen/one", Host="site.example")
         assert body == b"a page" and int(headers["Retry-After"]) > 3500 and headers["RateLimit"].startswith('"'), str(headers)
         assert not stage.counted("line", "127.0.0.2", "GET", "site.example", "/seen-page")
+
+
+def test_lines_say_what_was_asked(place):
+    form = '%V %h %l %u %t \\"%r\\" %>s %O \\"%{Referer}i\\" \\"%{User-Agent}i\\"'
+
+    def with_log(*where):
+        return begin(*where, more=[f'LogFormat "{form}" hosts', f'CustomLog "{place.path("access.log")}" hosts'])
+    asking_logs.lines_say_what_was_asked(place, with_log, "combined", asking_logs.file_of("access.log"))
 
 
 if __name__ == "__main__":

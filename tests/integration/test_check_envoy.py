@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support.rate_limits import Caller, descriptor, serving
 
 from support import asking_gateways as asking
-from support import cases, venv
+from support import asking_logs, cases, venv
 from support.gateways import Site, example
 from support.place import PATIENCE_S, free_port, until
 from support.traffic import sliding, zone
@@ -186,15 +186,33 @@ def test_quotas(place):
 
 # ---- by HTTP: ext_authz ----
 
-def begin(place, number, port, weir, site):
+def begin(place, number, port, weir, site, *changes):
     """Envoy by the example that asks by HTTP."""
     config = place.write(f"ext-authz-{number}.yaml", example(
         "checks/envoy.yaml", ("port_value: 8080", f"port_value: {port}"), ("port_value: 8000", f"port_value: {site}"),
-        ("port_value: 8082", f"port_value: {weir}")))
-    return place.start("-c", config, "--use-dynamic-base-id", "--concurrency", "2", "-l", "warning", program=program())
+        ("port_value: 8082", f"port_value: {weir}"), *changes))
+    return place.start("-c", config, "--file-flush-interval-msec", "100", "--use-dynamic-base-id", "--concurrency", "2", "-l", "warning", program=program())
 
 
 globals().update(asking.tests(begin, {503: 200, 401: 401}, "by_http_"))
+
+
+def test_lines_say_what_was_asked(place):
+    names = {"start_time": "START_TIME", "method": "REQ(:METHOD)", "path": "REQ(X-ENVOY-ORIGINAL-PATH?:PATH)", "authority": "REQ(:AUTHORITY)",
+             "user_agent": "REQ(USER-AGENT)", "downstream_remote_address": "DOWNSTREAM_REMOTE_ADDRESS", "response_code": "RESPONSE_CODE"}
+    form = ", ".join(f'{name}: "%{value}%"' for name, value in names.items())
+    log = f"""                stat_prefix: site
+                access_log:
+                  - name: envoy.access_loggers.file
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog
+                      path: {place.path("access.log")}
+                      log_format: {{ json_format: {{ {form} }} }}
+"""
+
+    def with_log(*where):
+        return begin(*where, ("                stat_prefix: site\n", log))
+    asking_logs.lines_say_what_was_asked(place, with_log, "envoy", asking_logs.file_of("access.log"))
 
 
 if __name__ == "__main__":

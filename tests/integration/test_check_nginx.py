@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import asking_gateways as asking
-from support import cases
+from support import asking_logs, cases
 from support.asking_gateways import LIMIT, Stage, get
 from support.gateways import program
 from support.place import free_port
@@ -88,6 +88,15 @@ def test_lua_says_no_time_of_a_block_without_end(place):
 def test_all_pass_lua_while_weir_is_away(place):
     with lua_stage(place) as stage:
         asking.away(stage, {})
+
+
+def test_lines_say_what_was_asked(place):
+    def with_log(where, number, port, weir, site):
+        text = asking.recipe("nginx.conf", _8082=weir, _8080=port, _8000=site)
+        form = "$host $remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\""
+        return start(where, number, text.replace("    location / {", f"    access_log {where.path('access.log')} hosts;\n    location / {{"),
+                     within=f"log_format hosts '{form}';")
+    asking_logs.lines_say_what_was_asked(place, with_log, "combined", asking_logs.file_of("access.log"), unlike=[asking_logs.ABSOLUTE])
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ function ask(r)
     "X-Forwarded-For: " .. r.useragent_ip,
     "X-Forwarded-Method: " .. r.method,
     "X-Forwarded-Uri: " .. r.unparsed_uri,
-    "X-Forwarded-Host: " .. (r.hostname or ""),
+    "X-Forwarded-Host: " .. (r.hostname or r.server_name or ""), -- as %V has it in the log
     "User-Agent: " .. (r.headers_in["User-Agent"] or ""),
     "\r\n",
   }, "\r\n"))
