@@ -30,9 +30,9 @@ globals().update(asking.tests(begin, {503: 200, 401: 500}))
 
 
 def test_lines_say_what_was_asked(place):
-    """As Debian has it: a log of all, of what Lua asks too, if that were not kept out."""
+    """As Debian has it: a log of all, of what Lua asks too, if that were not kept out. Threads that write at once would lose lines."""
     def with_log(*where):
-        return begin(*where, ("global\n", "global\n    log stdout format raw local0\n"),
+        return begin(*where, ("global\n", "global\n    nbthread 1\n    log stdout format raw local0\n"),
                      ("    mode http\n", "    mode http\n    log global\n    option httplog\n"))
 
     def lines(stage):

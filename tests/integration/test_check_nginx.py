@@ -95,7 +95,7 @@ def test_lines_say_what_was_asked(place):
         text = asking.recipe("nginx.conf", _8082=weir, _8080=port, _8000=site)
         form = "$host $remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\""
         return start(where, number, text.replace("    location / {", f"    access_log {where.path('access.log')} hosts;\n    location / {{"),
-                     within=f"log_format hosts '{form}';")
+                     within=f"log_subrequest on; log_format hosts '{form}';")
     asking_logs.lines_say_what_was_asked(place, with_log, "combined", asking_logs.file_of("access.log"), unlike=[asking_logs.ABSOLUTE])
 
 

@@ -7,7 +7,7 @@
 #
 # A client's request is one line of varnishncsa's log, with its own method and target, which weir reads as "combined":
 #
-#   varnishncsa -F '%h %l %u %t "%m %U%q %H" %s %b "%{Referer}i" "%{User-agent}i"'
+#   varnishncsa -F '%{VCL_Log:host}x %h %l %u %t "%m %U%q %H" %s %b "%{Referer}i" "%{User-agent}i"'
 #
 # By itself varnishncsa puts http:// and the host before the target: a host with a blank would then cut the target short.
 vcl 4.1;
@@ -28,6 +28,10 @@ backend weir {
 }
 
 sub vcl_recv {
+	if (req.http.Host ~ "[[:space:]]") {
+		return (synth(400)); # it is no host, and would look like several columns of the log
+	}
+	std.log("host:" + req.http.Host);
 	if (req.restarts == 0 && req.esi_level == 0) {
 		if (req.method !~ "^(GET|HEAD|PUT|POST|TRACE|OPTIONS|DELETE|PATCH)$") {
 			return (synth(501)); # Varnish would join the client and the site, and nothing more would be asked
