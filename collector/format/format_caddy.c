@@ -5,7 +5,8 @@
  *     {"level":"info","ts":1715940303.133,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":
  *     "192.0.2.7","client_ip":"192.0.2.7","method":"GET","host":"example.com","uri":"/a?b","headers":{…}},"status":200}
  *
- * client_ip is the address that Caddy found behind its trusted proxies.
+ * client_ip is the address that Caddy found behind its trusted proxies. The uri is as the client wrote it: "/a#b" is served, and
+ * passed on, as "/a%23b".
  */
 #include "collector/format/format_options.h"
 
@@ -30,5 +31,6 @@ const struct format_kind format_caddy = {
 	.malformed = "not json",
 	.takes = FORMAT_TAKES_FIELDS,
 	.places = places,
+	.serves_hashes = true,
 	.create = format_json_preset_create,
 };

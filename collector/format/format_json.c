@@ -24,9 +24,22 @@ struct format_json {
 	bool is_preset;
 	uint32_t others[FORMAT_SLOTS_MAX][JSON_NAMES_MAX - 1]; /* of a preset: where else; NO_NODE: nowhere */
 	int ip_slot;                                           /* of a preset; -1: not wanted */
+	int hash_slot;           /* of a preset: the path, if a '#' is part of it; -1: it is not, or not wanted */
+	struct weir_text hashed; /* the last path that had one */
 };
 
 enum { NO_NODE = 0 }; /* the root, which has no value */
+
+/* A target with each '#' of its path as it is served: "%23". One in the query stays. */
+static __attribute__((noinline, cold)) struct weir_span escape_hashes(struct weir_text *room, struct weir_span target)
+{
+	uint32_t i = 0;
+	weir_text_clear(room);
+	for (; i < target.length && target.at[i] != '?'; i++)
+		weir_text_append(room, target.at[i] == '#' ? "%23" : target.at + i, target.at[i] == '#' ? 3 : 1);
+	weir_text_append(room, target.at + i, target.length - i);
+	return weir_text_span(room);
+}
 
 /* Takes off the values what a program writes around them. */
 static void finish_preset(struct format_json *json, struct weir_span *values)
@@ -39,6 +52,9 @@ static void finish_preset(struct format_json *json, struct weir_span *values)
 	}
 	if (json->ip_slot >= 0 && values[json->ip_slot].at != NULL)
 		values[json->ip_slot] = text_without_any_port(values[json->ip_slot]);
+	struct weir_span *path = json->hash_slot >= 0 ? &values[json->hash_slot] : NULL;
+	if (path != NULL && path->at != NULL && memchr(path->at, '#', path->length) != NULL)
+		*path = escape_hashes(&json->hashed, *path);
 }
 
 /* "@cee:", by which programs say to syslog that an object follows. */
@@ -94,6 +110,7 @@ static void json_free(struct format *format)
 	struct format_json *json = (struct format_json *)format;
 	json_scan_deinit(&json->scan);
 	format_options_deinit(&json->options);
+	weir_text_deinit(&json->hashed);
 	free(json);
 }
 
@@ -143,6 +160,7 @@ enum weir_status format_json_preset_create(const struct weir_json *config, const
 	json->options.time.unit_given =
 		false; /* a number's size says the unit, and then it must be a time of this century */
 	json->ip_slot = format_slots_find(&json->slots, "ip", 2);
+	json->hash_slot = kind->serves_hashes ? format_slots_find(&json->slots, "path", 4) : -1;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++) {
 		const struct json_place *place = place_of(kind->places, json->slots.names[slot]);
 		if (place == NULL)

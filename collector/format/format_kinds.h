@@ -35,6 +35,7 @@ struct format_kind {
 	bool message_is_whole;             /* all that its program wrote at once, line feeds included */
 	const struct ready_reader *reader; /* of a ready one (format_ready.h); NULL: it has none */
 	const struct json_place *places;   /* of a preset of `json` (format_options.h); NULL: it is none */
+	bool serves_hashes;                /* of a preset: a '#' in a target is part of the path that is served */
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,
 	                           const struct weir_field_table *fields, struct format **format, struct weir_error *error);

@@ -33,6 +33,7 @@ REQUESTS = {"GET": (b"GET /seen/a%20b?x=%2F&y HTTP/1.1\r\n" + _HOST + b"User-Age
             NO_HOST: (b"GET /seen/none HTTP/1.0\r\n", b""),
             "agent of -": (b"GET /seen/dash HTTP/1.1\r\n" + _HOST + b"User-Agent: -\r\n", b""),
             "no agent": (b"GET /seen/empty HTTP/1.1\r\n" + _HOST + b"User-Agent:\r\n", b""),
+            "hash": (b"GET /seen/a#b?c HTTP/1.1\r\n" + _HOST, b""),
             ABSOLUTE: (b"GET http://site.example/seen/absolute?a HTTP/1.1\r\n" + _HOST, b"")}
 
 

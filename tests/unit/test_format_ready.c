@@ -714,10 +714,19 @@ static void presets(void **state)
 	     "\"host\":\"example.com:8443\",\"uri\":\"/a?b\",\"headers\":{\"User-Agent\":[\"curl/8\"]}},\"user_id\":\"\",\"size\":9,\"status\":200}",
 	     "ip=192.0.2.7|method=GET|host=example.com|path=/a|agent=curl/8|user=|bytes=9|status=200"},
 		{"{\"ts\":1715940303133,\"request\":{\"remote_addr\":\"192.0.2.7:4000\",\"uri\":\"/\"}}",
-	     "ip=192.0.2.7|path=/"},
+	     "ip=192.0.2.7|path=/|target=/"},
+		/* A '#' is served as a part of the path, and a weir that is asked hears of it so. */
+		{"{\"ts\":1715940303,\"request\":{\"client_ip\":\"192.0.2.7\",\"uri\":\"/a#b%23c#\"}}",
+	     "ip=192.0.2.7|path=/a#b#c#|target=/a%23b%23c%23"},
+		{"{\"ts\":1715940303,\"request\":{\"client_ip\":\"192.0.2.7\",\"uri\":\"/a#b?c#d\"}}",
+	     "ip=192.0.2.7|path=/a#b|target=/a%23b?c#d"},
 		{NULL, NULL},
 	};
-	check("\"caddy\"", "ip method host path agent user bytes status", caddy);
+	check("\"caddy\"", "ip method host path target agent user bytes status", caddy);
+	check("{\"type\":\"caddy\",\"fields\":{\"path\":\"/request/uri\"}}", "ip path",
+	      (const struct sample[]){
+			  {"{\"ts\":1715940303,\"request\":{\"client_ip\":\"192.0.2.7\",\"uri\":\"/a#b\"}}", "path=/a"},
+			  {NULL, NULL}});
 	/* A proxy that adds a line of its own makes two, of which the client wrote the first. */
 #define FORWARDED(lines) \
 	"{\"ts\":1715940303.1,\"request\":{\"remote_ip\":\"10.0.0.1\",\"headers\":{\"X-Forwarded-For\":" lines "}}}"
