@@ -274,6 +274,21 @@ def test_a_span_is_of_days_where_no_hours_are_kept(place):
     assert "counts of whole days: " in text, text
 
 
+def test_a_span_is_of_days_where_its_first_hours_are_not_kept(place):
+    """Hours that are left do not stand for those that are deleted; nor passed requests for blocked ones."""
+    state = finished(place)
+    day, hour = PAST_MS // DAY_MS * DAY_MS, PAST_MS // HOUR_MS * HOUR_MS
+    with sqlite3.connect(os.path.join(state, "weir.db")) as archive:
+        archive.execute("DELETE FROM count_hourly WHERE hour_ms <= ?", (hour + 2 * HOUR_MS,))
+    span = ("--since", str(hour + 60000), "--until", str(hour + 8 * HOUR_MS))
+    require_span(place, state, span, (hour + 60000, hour + 8 * HOUR_MS), (day, day + DAY_MS), "day")
+    with sqlite3.connect(os.path.join(state, "weir.db")) as archive:
+        for table in ("zone_hourly", "count_daily"):
+            archive.execute(f"UPDATE {table} SET blocked = passed + blocked, passed = 0")
+    (one,) = place.good("top", "--state", state, "--json", "--once", "--by", "blocked", *span).objects()
+    assert one["grain"] == "day" and one["top"], one
+
+
 def test_the_last_hours_of_a_running_one_by_each_source(place):
     site = filled(place)
     for source in sources(site):

@@ -277,19 +277,22 @@ static enum weir_status settle_span(const struct top_question *question, int64_t
 	                       question->until_ms != 0 ? "--until" : "now");
 }
 
-/* Whether the zone has counts in a part of a day, and none of its keys has. */
+/* Whether the zone has counts in the first hour of a part of a day, and none of its keys has: old hours are deleted first. */
 static enum weir_status lacks_hours(struct top_source *source, const struct top_question *question, struct span part,
                                     bool *lacks, struct weir_error *error)
 {
 	json_t *answer;
 	struct top_question any = *question;
-	any.by_blocked = false;
 	enum weir_status status = read_counts(source, question->zone, NULL, &part, &answer, error);
 	if (status != WEIR_OK)
 		return status;
-	int64_t passed = number_of(json_object_get(answer, "total"), "passed");
+	const json_t *first = json_array_get(json_object_get(answer, "counts"), 0);
+	int64_t passed = number_of(first, "passed"), blocked = number_of(first, "blocked");
+	part.from_ms = number_of(first, "at_ms");
+	part.to_ms = part.from_ms + WEIR_HOUR_MS;
+	any.by_blocked = passed == 0;
 	json_decref(answer);
-	if (passed == 0)
+	if (passed + blocked == 0)
 		return WEIR_OK;
 	status = ask_top(source, &any, 1, &part, NULL, &answer, error);
 	if (status == WEIR_OK) {
