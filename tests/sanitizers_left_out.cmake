@@ -11,8 +11,8 @@ foreach(sanitizer asan tsan)
   weir_leave_out(${sanitizer} "measures memory, most of which would be the sanitizer's"
     integration.test_ceiling)
   weir_leave_out(${sanitizer} "the browser's part; the daemon answers the same requests in `integration.test_archiver_api`"
-    integration.test_archiver_page integration.test_archiver_page_axe integration.test_archiver_page_time
-    integration.test_archiver_page_use)
+    integration.test_archiver_page integration.test_archiver_page_axe integration.test_archiver_page_days
+    integration.test_archiver_page_time integration.test_archiver_page_use integration.test_archiver_page_whole)
   weir_leave_out(${sanitizer} "the browser's part; `integration.test_backtest` runs the same program"
     integration.test_backtest_page)
   weir_leave_out(${sanitizer} "minutes of load on the same daemons as `integration.test_cluster_limiter` and its neighbours"

@@ -43,8 +43,15 @@ export function widest(words) {
 // Requests come whole.
 export const WHOLE = [1, 2, 5].flatMap((digit) => Array.from({ length: 15 }, (_, power) => digit * 10 ** power)).sort((a, b) => a - b);
 
-/** What may stand beside a scale that reaches so far: uPlot chooses the steps. */
-export function labels_of(most) {
+// A scale reaches so far at least, also where nothing is counted.
+const LEAST = 4;
+
+/** How far a scale reaches that has so much at most. */
+export const reach = (most) => Math.max((most || 0) * 1.05, LEAST);
+
+/** What may stand beside a scale that has so much at most: uPlot chooses the steps. */
+export function labels_of(highest) {
+  const most = Math.max(highest, LEAST);
   const steps = WHOLE.filter((step) => step <= most && most / step <= 12);
   return steps.flatMap((step) => Array.from({ length: Math.floor((most * 1.05) / step) + 1 }, (_, times) => compact(times * step)));
 }

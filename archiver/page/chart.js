@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passed and blocked over time, as a chart and as the table that says the same.
 
-import { WHOLE, axis, colour, labels_of, widest } from "./axis.js";
-import { shifted } from "./clock.js";
+import { WHOLE, axis, colour, labels_of, reach, widest } from "./axis.js";
+import { shifted, zone_of } from "./clock.js";
 import { begins_of } from "./counts.js";
 import { h, table } from "./dom.js";
 import { compact, digits, number, percent, period, period_text, tick } from "./words.js";
@@ -38,18 +38,21 @@ const series = (label, name) => ({ label, fill: colour(name), width: 0, paths: b
 
 /** What both charts of a box have in common: one time below, one pointer. */
 function options_of(box, { begins, grain, label_px, select, sync, times, ...more }) {
+  // A few days have ticks within a day, too: its name stands once.
+  const named = (splits) => splits.map((at) => tick(at, grain)).map((words, place, all) =>
+    (grain !== "hour" && words === all[place - 1] ? "" : words));
   const time_px = widest(begins.slice(0, 400).map((at) => tick(at, grain)));
   return {
     width: Math.max(box.clientWidth, 120),
     height: box.clientHeight,
     ms: 1,
-    tzDate: shifted(UPlot),
+    tzDate: shifted(UPlot, zone_of(grain)),
     legend: { show: false },
     padding: [8, Math.ceil(time_px / 2), 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: sync } },
-    scales: { x: { time: true, range: [begins[0], begins.at(-1)] }, y: { range: (_, __, most) => [0, Math.max(most * 1.05, 4)] } },
+    scales: { x: { time: true, range: [begins[0], begins.at(-1)] }, y: { range: (_, __, most) => [0, reach(most)] } },
     axes: [
-      axis({ values: (_, splits) => splits.map((at) => (times ? tick(at, grain) : "")), space: time_px + 24, size: times ? 30 : 8 }),
+      axis({ values: (_, splits) => (times ? named(splits) : splits.map(() => "")), space: time_px + 24, size: times ? 30 : 8 }),
       axis({ values: (_, splits) => splits.map(compact), space: 22, size: label_px + 20, incrs: WHOLE }),
     ],
     ...more,
@@ -161,7 +164,7 @@ function summary({ counts, total, grain }) {
 function numbers({ counts, grain }, columns, name, link) {
   const after = new Map(columns.begins.map((at, place) => [at, columns.begins[place + 1]]));
   return table(`${name}: requests by ${grain}`, [
-    { name: grain === "day" ? "Day" : "Hour",
+    { name: { hour: "Hour", day: "Day" }[grain] ?? grain,
       cell: (row) => h("a", { href: link(row.at_ms, after.get(row.at_ms)) }, period(row.at_ms, grain)) },
     { name: "Passed", number: true, cell: (row) => number(row.passed) },
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },

@@ -16,12 +16,18 @@ try {
 
 export const zone_name = () => zone;
 
+/** What counts are by, but for "hour" and "day": days of UTC, where those of the zone cannot be told. */
+export const UTC_DAY = "UTC day";
+
+/** The zone in which an hour or day of counts is named. */
+export const zone_of = (grain) => (grain === UTC_DAY ? UTC : zone);
+
 const made = new Map();
 
-/** The formatter of these options, in the zone. */
-export function formatter(options) {
-  const name = zone + JSON.stringify(options);
-  if (!made.has(name)) made.set(name, new Intl.DateTimeFormat(undefined, { ...options, timeZone: zone }));
+/** The formatter of these options, in the zone of all times or in another. */
+export function formatter(options, timeZone = zone) {
+  const name = timeZone + JSON.stringify(options);
+  if (!made.has(name)) made.set(name, new Intl.DateTimeFormat(undefined, { ...options, timeZone }));
   return made.get(name);
 }
 
@@ -37,17 +43,26 @@ function wall(ms) {
   return Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second) + (((ms % 1000) + 1000) % 1000);
 }
 
-/** The instant at which the clock on the wall shows it; an hour that a summer's beginning leaves out is the one after. */
+/**
+ * The first instant at which the clock on the wall shows it: an hour comes twice where a summer ends. One that a summer's
+ * beginning leaves out is the one after.
+ */
 function instant(shown) {
-  const first = shown - (wall(shown) - shown);
-  const second = shown - (wall(first) - first);
-  return wall(second) === shown ? second : Math.max(first, second);
+  const both = [shown - DAY_MS, shown + DAY_MS].map((near) => shown - (wall(near) - near)).sort((a, b) => a - b);
+  return both.find((one) => wall(one) === shown) ?? both[1];
 }
 
 const begin = (shown, unit) => Math.floor(shown / unit) * unit;
 
 /** The first moment of the day in which an instant is, or of one so many days later. */
 export const day_begin = (ms, later = 0) => instant(begin(wall(ms), DAY_MS) + later * DAY_MS);
+
+/** Whether each day of a time begins with an hour of UTC, so that its hours are whole ones. */
+export function days_are_whole_hours(from, to) {
+  for (let at = from; at < to; at = day_begin(at, 1))
+    if (at % HOUR_MS !== 0) return false;
+  return to % HOUR_MS === 0;
+}
 
 export const hour_begin = (ms) => begin(ms, HOUR_MS);
 export const hour_end = (ms) => begin(ms + HOUR_MS - 1, HOUR_MS);
@@ -63,8 +78,8 @@ export const day_text = (ms) => new Date(wall(ms)).toISOString().slice(0, 10);
 export const field_text = (ms) => (Number.isNaN(ms) ? "" : new Date(wall(ms)).toISOString().slice(0, 16));
 export const field_time = (text) => instant(Date.parse(`${text}Z`));
 
-/** For uPlot: a Date whose own reading is the zone's. */
-export const shifted = (UPlot) => (zone === HERE ? undefined : (ms) => UPlot.tzDate(new Date(ms), zone));
+/** For uPlot: a Date whose own reading is the zone's, or another zone's. */
+export const shifted = (UPlot, other = zone) => (other === HERE ? undefined : (ms) => UPlot.tzDate(new Date(ms), other));
 
 /** Puts the zone's name on the button, which changes between the reader's own and UTC; changed() is called after that. */
 export function start_clock(button, changed) {

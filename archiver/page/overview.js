@@ -4,14 +4,15 @@
 import { get } from "./api.js";
 import { chart } from "./chart.js";
 import { day_text } from "./clock.js";
-import { counts_of } from "./counts.js";
+import { counts_of, is_whole } from "./counts.js";
 import { decision_columns, story } from "./decisions.js";
 import { empty, figures, fit_tables, h, table } from "./dom.js";
-import { custom_span, span_fields, span_of, span_query } from "./span.js";
+import { about_days, custom_span, span_fields, span_of, span_query, talkers_span } from "./span.js";
 import { change, digits, named_time, number, percent } from "./words.js";
 
-// Each zone is a sum over all of its keys: so many at a time, the others when they are asked for.
+// So many zones are drawn at a time, the others when they are asked for. The headline is of all of them.
 const ZONES = 8;
+const AT_ONCE = 4; // questions about those that are not drawn
 const BLOCKS_MAX = 1000;
 const NEWEST = 5;
 const TOP = 5;
@@ -30,28 +31,74 @@ function later_said(promise) {
   return promise;
 }
 
-/** What reads many rows where a zone has many keys: when the counts are there, and one zone after the other. */
-async function one_by_one(counts, zones, ask) {
-  await Promise.allSettled(counts);
-  const answers = [];
-  for (const zone of zones) answers.push(await ask(zone));
-  return answers;
+/** An answer, also where so many questions were asked that the archiver wants a pause. */
+async function patient(ask, signal) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error.status !== 429) throw error;
+      await new Promise((done) => { setTimeout(done, 1000 * Math.max(1, error.wait_s)); });
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/** A function that asks, when so many others that it was given before are answered. */
+function queue_of(lanes) {
+  const ends = Array.from({ length: lanes }, () => Promise.resolve());
+  let next = 0;
+  return (ask) => {
+    const place = next++ % lanes;
+    ends[place] = later_said(ends[place].then(ask, ask));
+    return ends[place];
+  };
+}
+
+/** A promise for each of the zones: those that are drawn are asked for at once, the others in the queue. */
+const counts_of_all = (zones, shown, span, signal, queue) => zones.map(({ name: zone }, place) => {
+  const ask = () => patient(() => counts_of({ zone }, span, signal), signal);
+  return place < shown ? later_said(ask()) : queue(ask);
+});
+
+/**
+ * The keys that were blocked most. It reads many rows where a zone has many keys: so when the counts are there, one zone
+ * after the other, and none whose sum says that no key of it can be among them.
+ */
+async function most_blocked_keys(counts, zones, { from, to }, signal) {
+  const sums = await Promise.all(counts);
+  let [rows, exact, days, kept_ms] = [[], true, false, null];
+  const least = () => rows[TOP - 1]?.blocked ?? 1;
+  const order_of = sums.map((one, place) => ({ place, blocked: one.total.blocked, whole: is_whole(one) }))
+    .sort((a, b) => b.blocked - a.blocked);
+  for (const { place, blocked, whole } of order_of) {
+    if (exact && whole && blocked < least()) continue;
+    const { name: zone } = zones[place];
+    const answer = await patient(() => get("top", { zone, by: "blocked", from, to, grain: "hour", limit: TOP }, signal), signal);
+    days ||= answer.from_ms < from || answer.to_ms > to;
+    if (answer.kept_from_ms > from) kept_ms = answer.kept_from_ms;
+    exact &&= !days; // else a key may have more than its zone has in the span
+    rows = [...rows, ...answer.top.map((one) => ({ zone, place, ...one }))]
+      .sort((a, b) => b.blocked - a.blocked || a.place - b.place).slice(0, TOP);
+  }
+  return { rows, days, kept_ms };
 }
 
 export async function load(parameters, { zones, status }, signal) {
   const span = span_of(parameters, status);
-  const shown = order(zones).slice(0, ZONES * (Number(parameters.pages) || 1));
+  const all = order(zones);
+  const shown = all.slice(0, ZONES * (Number(parameters.pages) || 1));
   const before = { ...span, from: span.from - (span.to - span.from), to: span.from };
   const { from, to } = span;
-  const counts = shown.map((zone) => later_said(counts_of({ zone: zone.name }, span, signal)));
+  const queue = queue_of(AT_ONCE);
+  const counts = counts_of_all(all, shown.length, span, signal, queue);
   return {
     span, zones, shown,
     counts,
-    before: span.grain === "hour" ? shown.map((zone) => later_said(counts_of({ zone: zone.name }, before, signal))) : [],
-    top: later_said(one_by_one(counts, shown, ({ name: zone }) =>
-      get("top", { zone, by: "blocked", from, to, grain: "hour", limit: TOP }, signal))),
-    blocks: later_said(get("blocks", { limit: BLOCKS_MAX }, signal)),
-    newest: later_said(get("decisions", { from, to, limit: NEWEST }, signal)),
+    before: span.grain === "hour" ? counts_of_all(all, shown.length, before, signal, queue) : [],
+    top: later_said(most_blocked_keys(counts, all, talkers_span(span), signal)),
+    blocks: later_said(patient(() => get("blocks", { limit: BLOCKS_MAX }, signal), signal)),
+    newest: later_said(patient(() => get("decisions", { from, to, limit: NEWEST }, signal), signal)),
   };
 }
 
@@ -62,17 +109,18 @@ const sum = (all, name) => all.reduce((total, one) => total + one.total[name], 0
 async function headline({ counts, before, blocks }) {
   const [now, past, { blocks: held, more }] = await Promise.all([Promise.all(counts), Promise.all(before), blocks]);
   const figure = (words, name) => {
-    const trend = change(sum(now, name), sum(past, name));
+    const trend = past.every(is_whole) && change(sum(now, name), sum(past, name));
     return [words, number(sum(now, name)), trend && h("span", {}, trend, " ", h("span", { class: "soft" }, "against the span before"))];
   };
   const all = sum(now, "passed") + sum(now, "blocked");
   const keys = new Set(held.map((row) => row.zone)).size;
-  return figures([
+  const lacking = now.find((one) => !is_whole(one));
+  return [figures([
     ["Blocked now", h("a", { href: "#/blocks" }, more ? `more than ${digits(BLOCKS_MAX)}` : number(held.length)),
       held.length > 0 && h("span", { class: "soft" }, `in ${digits(keys)} ${keys === 1 ? "zone" : "zones"}`)],
     figure("Requests passed", "passed"), figure("Requests blocked", "blocked"),
     ["Blocked share", percent(sum(now, "blocked"), all)],
-  ]);
+  ]), lacking && h("p", { class: "soft" }, "Counts before ", named_time(lacking.kept_from_ms), " may be deleted.")].filter(Boolean);
 }
 
 async function newest_decisions({ newest }, parameters) {
@@ -83,18 +131,20 @@ async function newest_decisions({ newest }, parameters) {
     h("p", { class: "more" }, more)];
 }
 
-async function most_blocked({ top }, parameters) {
-  const all = (await top).flatMap(({ zone, top: keys }) => keys.map((one) => ({ zone, ...one })));
-  const rows = all.sort((a, b) => b.blocked - a.blocked).slice(0, TOP);
-  if (rows.length === 0) return [h("p", { class: "soft" }, "Nobody was blocked in this time range.")];
+async function most_blocked({ top, span: shown }, parameters) {
+  const { rows, days, kept_ms } = await top;
+  const words = [days && "Hours of this time are deleted, so keys are counted by whole days of UTC.", talkers_span(shown).words,
+    kept_ms !== null && [" Days before ", named_time(kept_ms), " may be deleted."]].filter(Boolean);
+  const about = words.length > 0 && h("p", { class: "soft" }, words);
+  if (rows.length === 0) return [h("p", { class: "soft" }, "Nobody was blocked in this time range."), about].filter(Boolean);
   const span = span_query(parameters);
   const more = h("a", { href: `#/top?${new URLSearchParams({ zone: rows[0].zone, by: "blocked", ...span })}` }, `All talkers of ${rows[0].zone}`);
-  return [table("Most blocked keys", [
+  return [about, table("Most blocked keys", [
     { name: "Key", cell: (row) => h("a", { href: story(row.zone, row.key, span), class: "key" }, row.key || "(empty)") },
     { name: "Zone", cell: (row) => row.zone },
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
     { name: "Share", number: true, cell: (row) => percent(row.blocked, row.total) },
-  ], rows, { hidden_caption: true }), h("p", { class: "more" }, more)];
+  ], rows, { hidden_caption: true }), h("p", { class: "more" }, more)].filter(Boolean);
 }
 
 /** A part that keeps its place until what it shows is there. */
@@ -159,7 +209,7 @@ export function draw(data, parameters, tools) {
   const side = (heading, promise) =>
     h("section", { class: "card" }, h("h2", {}, heading), part_of(promise, tools.later, { class: "pending-list" }));
   const parts = [
-    h("p", { class: "soft" }, "From ", named_time(span.from), " to ", named_time(span.to), `, by ${span.grain}.`),
+    h("p", { class: "soft" }, "From ", named_time(span.from), " to ", named_time(span.to), `, by ${span.grain}.`, about_days(span)),
     part_of(headline(data), tools.later, { class: "headline" }),
     h("div", { class: "cards" }, side("Newest decisions", newest_decisions(data, parameters)),
       side("Most blocked", most_blocked(data, parameters))),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which time a view shows: so much of it, up to a day or to the newest data; or from one hour to another.
 
-import { DAY_MS, HOUR_MS, day_begin, day_start, field_text, field_time, hour_begin, hour_end, zone_name } from "./clock.js";
+import { DAY_MS, HOUR_MS, UTC_DAY, day_begin, day_start, days_are_whole_hours, field_text, field_time, hour_begin, hour_end,
+  zone_name } from "./clock.js";
 
 const SPANS = {
   "24h": { words: "24 hours", ms: DAY_MS },
@@ -13,6 +14,8 @@ const CUSTOM = "custom";
 const USUAL = "7d";
 // What is longer is shown by day.
 const BY_HOUR_MS = 32 * DAY_MS;
+// Days of the zone are summed of hours, of which the API gives at most 10,000 at once.
+const BY_ZONE_DAY_MS = 400 * DAY_MS;
 
 const is_custom = ({ span }) => span === CUSTOM;
 // In an address stands the instant: it is the same for readers in other zones.
@@ -64,10 +67,30 @@ function ends_of({ span, until, from, to }, status) {
   return [hour_end(end) - ms, end];
 }
 
-/** {from, to, grain}, in whole hours, or whole days of the zone. */
+/** {from, to, grain}, in whole hours; or whole days of the zone, or of UTC where the zone's are not of whole hours of UTC. */
 export function span_of(parameters, status) {
   const [first, last] = ends_of(parameters, status);
   if (last - first <= BY_HOUR_MS) return { from: hour_begin(first), to: hour_end(last), grain: "hour" };
+  // A span of so many days has as many, today's among them.
+  const days = is_custom(parameters) ? null : Math.round((last - first) / DAY_MS);
   const to = day_begin(last - 1, 1);
-  return { from: day_begin(first), to, grain: "day" };
+  const from = days === null ? day_begin(first) : day_begin(to, -days);
+  if (zone_name() === "UTC" || (to - from <= BY_ZONE_DAY_MS && days_are_whole_hours(from, to))) return { from, to, grain: "day" };
+  const end = Math.ceil(last / DAY_MS) * DAY_MS;
+  return { from: days === null ? Math.floor(first / DAY_MS) * DAY_MS : end - days * DAY_MS, to: end, grain: UTC_DAY };
+}
+
+const TALKERS_MS = 366 * DAY_MS; // of which the API lists keys
+
+/** The part of a span of which keys are listed, and what is said where it is not all of it. */
+export function talkers_span({ from, to }) {
+  const first = Math.max(from, to - TALKERS_MS);
+  return { from: first, to, words: first > from ? ` Keys are listed for the last ${TALKERS_MS / DAY_MS} days only.` : "" };
+}
+
+/** Why a span is by days of UTC; nothing where it is not. */
+export function about_days({ from, to, grain }) {
+  if (grain !== UTC_DAY) return "";
+  return to - from > BY_ZONE_DAY_MS ? ` Days are those of UTC, as always beyond ${BY_ZONE_DAY_MS / DAY_MS} days.` :
+    ` Days are those of UTC: requests are counted by whole hours of UTC, and days in ${zone_name()} do not begin with one.`;
 }

@@ -5,7 +5,7 @@ import { get, save } from "./api.js";
 import { command, copy_button } from "./command.js";
 import { story } from "./decisions.js";
 import { empty, h, table } from "./dom.js";
-import { span_fields, span_of, span_query } from "./span.js";
+import { span_fields, span_of, span_query, talkers_span } from "./span.js";
 import { digits, named_time, number, percent } from "./words.js";
 
 const BY = { total: "all requests", passed: "passed", blocked: "blocked" };
@@ -24,9 +24,10 @@ export const fields = (zones) => [
 
 export async function load(parameters, { zones, status }, signal) {
   if (zones.length === 0) return null;
-  const { from, to } = span_of(parameters, status);
+  const span = span_of(parameters, status);
+  const { from, to, words } = talkers_span(span);
   const asked = { zone: parameters.zone, by: parameters.by, from, to, grain: "hour" };
-  return { asked, status, ...await get("top", asked, signal) };
+  return { asked, span, words, status, ...await get("top", asked, signal) };
 }
 
 function bar(row, by, most) {
@@ -43,9 +44,10 @@ function bar(row, by, most) {
 
 export function draw(data, parameters, { go, report }) {
   if (data === null) return [empty("There are no zones yet.", "Top talkers are listed per zone: give weir a policy first.")];
-  const { asked, status, zone, by, top, from_ms, to_ms, kept_from_ms } = data;
+  const { asked, words, status, zone, by, top, from_ms, to_ms, kept_from_ms } = data;
   const lacks = kept_from_ms !== null && kept_from_ms > from_ms ? [" Days before ", named_time(kept_from_ms), " may be deleted."] : [];
-  const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".", ...lacks);
+  const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".", words,
+    (from_ms < asked.from || to_ms > asked.to) && " Hours of this time are deleted, so whole days of UTC are counted.", ...lacks);
   if (top.length === 0)
     return [about, empty(`No requests in ${zone}.`, "Choose a longer range, an earlier day or another zone above.")];
   const rows = top.filter((row) => row.key.includes(parameters.part));

@@ -4,10 +4,10 @@
 import { get } from "./api.js";
 import { chart } from "./chart.js";
 import { command, copy_button, seen } from "./command.js";
-import { counts_of } from "./counts.js";
+import { counts_of_key, is_whole } from "./counts.js";
 import { by_day, decision_columns, paged, story } from "./decisions.js";
 import { empty, figures, h } from "./dom.js";
-import { custom_span, span_fields, span_of } from "./span.js";
+import { about_days, custom_span, span_fields, span_of } from "./span.js";
 import { named_time, number, percent, time } from "./words.js";
 
 const PAGE = 50;
@@ -31,11 +31,13 @@ export async function load(parameters, { zones, status }, signal) {
   const known = zones.find((one) => one.name === zone);
   // A zone without key fields has one bucket, whose key is empty.
   if (!known || (!key && known.key.length > 0)) return null;
-  const span = span_of(parameters, status);
+  const chosen = span_of(parameters, status);
   const who = { zone, ...named(key, status) };
+  const counts = await counts_of_key(who, chosen, signal);
+  // What stands below is of the same time, also where that had to become whole days.
+  const span = { ...chosen, from: counts.from_ms, to: counts.to_ms };
   const asked = { ...who, from: span.from, to: span.to };
-  const [counts, decisions, events, held] = await Promise.all([
-    counts_of(who, span, signal),
+  const [decisions, events, held] = await Promise.all([
     get("decisions", { ...asked, limit: PAGE }, signal),
     known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
     get("held", asked, signal),
@@ -69,7 +71,8 @@ export function draw(data, parameters, tools) {
     .map(([verb, words, ...more]) => [command(verb, zone, key, status, ...more), words]);
   const parts = [
     h("p", { class: "soft" }, h("span", { class: "key" }, key), ` in ${zone}, from `, named_time(span.from), " to ",
-      named_time(span.to), "."),
+      named_time(span.to), ".", about_days(span), counts.days && " Hours of this time are deleted, so whole days of UTC are shown.",
+      !is_whole(counts) && [" Counts before ", named_time(counts.kept_from_ms), " may be deleted."]),
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),
     lines.every(([line]) => line !== null) &&

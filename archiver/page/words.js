@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers and times in the reader's own language; each time has its UTC instant in the title.
 
-import { DAY_MS, HOUR_MS, formatter, is_midnight } from "./clock.js";
+import { DAY_MS, HOUR_MS, formatter, is_midnight, zone_of } from "./clock.js";
 import { h } from "./dom.js";
 
 const whole = new Intl.NumberFormat();
@@ -50,10 +50,11 @@ export const day_title = (ms) => formatter(LONG_DAY).format(ms);
 
 /** An hour or a day of counts. */
 export const period = (ms, grain) => time_element(ms, period_text(ms, grain));
-export const period_text = (ms, grain) => formatter(grain === "day" ? DAY : HOUR).format(ms);
+export const period_text = (ms, grain) => formatter(grain === "hour" ? HOUR : DAY, zone_of(grain)).format(ms);
 
 /** A place on a time axis: the day where one begins, else the hour. */
-export const tick = (ms, grain) => formatter(grain === "day" || is_midnight(ms) ? TICK_DAY : TICK).format(ms);
+export const tick = (ms, grain) =>
+  formatter(grain !== "hour" || is_midnight(ms) ? TICK_DAY : TICK, zone_of(grain)).format(ms);
 
 const UNITS = [["d", DAY_MS], ["h", HOUR_MS], ["min", 60_000], ["s", 1000], ["ms", 1]];
 

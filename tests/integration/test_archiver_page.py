@@ -129,7 +129,7 @@ def _encoded(view, key):
 def test_a_user_has_a_story(_):
     with look() as view:
         view.open("user", zone="login", key=USER)
-        asked = {name: view.asked("counts")[name] for name in ("from", "to")}
+        asked = {name: view.asked("held")[name] for name in ("from", "to")}
         span = {"zone": "login", "key": USER, "from_": asked["from"], "to": asked["to"]}
         counts = STAGE[1].get("counts", **span)
         require_chart(view, [list(one.values()) for one in counts["counts"]], int(asked["from"]), int(asked["to"]))
@@ -209,7 +209,7 @@ def test_decisions_of_all_users_are_grouped_by_day(_):
 def test_a_press_and_a_brush_look_closer(_):
     with look() as view:
         view.open("user", zone="login", key=USER)
-        first, last = (int(view.asked("counts")[name]) for name in ("from", "to"))
+        first, last = (int(view.asked("held")[name]) for name in ("from", "to"))
         if view.page.run("document.querySelector('.plot') === null"):
             raise cases.Skipped("built without charts (deploy/packages charts, and build again)")
         view.page.until("document.querySelector('.plot canvas') !== null")
@@ -225,7 +225,7 @@ def test_a_press_and_a_brush_look_closer(_):
             return at[0] + at[1] * (hour + 0.5) / ((last - first) / HOUR_MS)
         view.page.drag(point(20), at[2], point(40), at[2])
         view.shown(span="custom")
-        asked = {name: int(view.asked("counts")[name]) for name in ("from", "to")}
+        asked = {name: int(view.asked("held")[name]) for name in ("from", "to")}
         assert asked == {"from": first + 20 * HOUR_MS, "to": first + 41 * HOUR_MS}, (asked, first)
         assert view.page.run("document.getElementById('field-from').value") == \
             time.strftime("%Y-%m-%dT%H:%M", time.gmtime(asked["from"] / 1000))
@@ -234,7 +234,7 @@ def test_a_press_and_a_brush_look_closer(_):
         view.page.run("history.back()")
         view.shown(span="7d")
         view.choose("span", "custom")  # at first of what was shown
-        assert [int(view.asked("counts")[name]) for name in ("from", "to")] == [first, last]
+        assert [int(view.asked("held")[name]) for name in ("from", "to")] == [first, last]
         view.page.run("history.back()")
         view.shown(span="7d")
         view.open("overview", span="365d")

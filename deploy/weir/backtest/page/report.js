@@ -2,7 +2,7 @@
 // A backtest's report: what got through over time by each policy, the numbers of each zone, and where policies differ.
 // It is one file, which asks nobody for anything: the report is in it.
 
-import { WHOLE, axis, colour, labels_of, widest } from "./axis.js";
+import { WHOLE, axis, colour, labels_of, reach, widest } from "./axis.js";
 import { DAY_MS, formatter, is_midnight, shifted, start_clock } from "./clock.js";
 import { empty, figures, fit_tables, h, table } from "./dom.js";
 import { start_theme } from "./theme.js";
@@ -45,7 +45,7 @@ const bin_time = (ms) => h("time", { datetime: new Date(ms).toISOString(), title
 const data_of = () => [at, ...series.map((one) => one[kind])];
 
 function options_of(box, values) {
-  const most = Math.max(1, ...series.flatMap((one, place) => (shown[place] ? one[kind] : [])));
+  const most = Math.max(0, ...series.flatMap((one, place) => (shown[place] ? one[kind] : [])));
   const time_px = widest(at.slice(0, 400).map(tick));
   const stepped = UPlot.paths.stepped({ align: 1 });
   return {
@@ -56,7 +56,7 @@ function options_of(box, values) {
     legend: { show: false },
     padding: [8, Math.ceil(time_px / 2), 0, 0],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
-    scales: { x: { time: true }, y: { range: (_, __, highest) => [0, Math.max((highest || 1) * 1.05, 4)] } },
+    scales: { x: { time: true }, y: { range: (_, __, highest) => [0, reach(highest)] } },
     axes: [
       axis({ values: (_, splits) => splits.map(tick), space: time_px + 24 }),
       axis({ values: (_, splits) => splits.map(compact), space: 22, size: widest(labels_of(most)) + 20, incrs: WHOLE }),

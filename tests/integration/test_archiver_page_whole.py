@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The archiver's page leaves nothing out and takes nothing for something else: zones that are not drawn, a zone that never
+was, keys with letters that nobody sees.
+
+Skipped where there is no Chromium.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.archiver_api import ZONES, OnSqlite
+from support.archiver_page import looking
+from support.archiver_rows import count_tables
+from support.chromium import Chromium
+
+HOUR_MS = 3600_000
+NOW_MS = int(time.time() * 1000)
+HOUR = NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS
+LIMITS = [{"algorithm": "sliding_window", "rate": 3, "window": "1h"}]
+# What a reader sees of each; what is in the key.
+HIDDEN = {"\u202e1.0.0.721": r"\xe2\x80\xae1.0.0.721", "admin\u200b": r"admin\xe2\x80\x8b", "a\nb": r"a\x0ab",
+          "a\x1b[31mb": r"a\x1b[31mb", "\u3164": r"\xe3\x85\xa4", "a\\\\x41": r"a\\x41", " lead": " lead",
+          "admin": "admin", "tab\t": r"tab\x09", "a\u2066b": r"a\xe2\x81\xa6b"}
+
+
+@contextlib.contextmanager
+def stage(place, zones, hourly, **archiver):
+    """(a browser, an API of these zones, by id, that has these hours)."""
+    api = OnSqlite(place, {"zones": ZONES}, archiver)
+    policy = [{"id": number, "name": name, "key": ["user"], "limits": LIMITS, **more} for number, (name, more) in zones.items()]
+    api.insert("policy_version", [(1, json.dumps({"zones": policy}))])
+    for table, rows in count_tables(hourly).items():
+        api.insert(table, rows)
+    with Chromium(place) as browser:
+        yield browser, api
+    api.end()
+
+
+def many(count):
+    """Zones, the last ones the busiest; of the first nobody was blocked."""
+    zones = {number: (f"z{number:03d}", {}) for number in range(1, count + 1)}
+    return zones, [(number, b"u%d" % user, HOUR, 10 * number + user, number // 2 * 3 + user * (number > 1), 1)
+                   for number in zones for user in range(3)]
+
+
+def require_headline(view, zones, hourly):
+    """Sums and the keys that were blocked most are those of all zones."""
+    head = view.figures(".headline")
+    assert head["Requests passed"] == sum(row[3] for row in hourly), head
+    assert head["Requests blocked"] == sum(row[4] for row in hourly), head
+    want = sorted(((row[1].decode(), zones[row[0]][0], row[4]) for row in hourly), key=lambda one: -one[2])[:5]
+    rows = [tuple(row[:3]) for row in view.rows("Most blocked keys")]
+    assert [row[2] for row in rows] == [row[2] for row in want] and rows[0] == want[0], (rows, want)
+
+
+def test_the_headline_is_of_all_zones(place):
+    zones, hourly = many(12)
+    with stage(place, zones, hourly) as (browser, api):
+        with looking(browser, api) as view:
+            view.open("overview")
+            assert view.page.run("document.querySelectorAll('section[aria-labelledby^=zone-]').length") == 8
+            require_headline(view, zones, hourly)
+            view.shot("whole-headline")
+            asked = [one for one in view.page.requests if "/api/v1/top?" in one]
+            assert len(asked) == 9, "of the last nine: the others cannot have one of the five"
+
+
+def test_a_headline_is_of_the_ninth_zone_alone(place):
+    """The others have nothing: the page does not say that nobody came."""
+    zones, _ = many(9)
+    with stage(place, zones, [(9, b"x", HOUR, 2, 8, 0)]) as (browser, api), looking(browser, api) as view:
+        view.open("overview")
+        assert view.figures(".headline")["Requests blocked"] == 8 and view.rows("Most blocked keys")[0][:3] == ["x", "z009", 8]
+        assert "Go to the newest decision" not in view.text() and view.page.run("document.getElementById('newest')") is None
+
+
+def test_a_headline_waits_where_many_questions_are_refused(place):
+    zones, hourly = many(40)
+    with stage(place, zones, hourly, api_rate=20) as (browser, api), \
+            looking(browser, api, allowed=["429", "Too Many"]) as view:
+        view.page.open(view.address("overview"))
+        view.page.until("document.querySelector('.headline .figures') !== null && document.querySelector('.results').dataset.shown")
+        require_headline(view, zones, hourly)
+
+
+if __name__ == "__main__":
+    cases.main(globals())
