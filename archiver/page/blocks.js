@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { command, copy_button } from "./command.js";
 import { decision_columns } from "./decisions.js";
 import { empty, figures, h, table } from "./dom.js";
+import { seen } from "./seen.js";
 import { digits, lasting, named_time, number } from "./words.js";
 
 const MOST = 1000;
@@ -36,8 +37,8 @@ export function draw({ now_ms, blocks, more, status }, { zone, order, part }, { 
     return [head, empty(zone ? `Nobody is blocked in ${zone}.` : "Nobody is blocked.",
       "Everybody is within the limits. Blocks that have ended are in Decisions and in a user’s history.")];
   const [words, compare] = ORDERS[order];
-  const rows = blocks.filter((row) => row.key.includes(part)).sort(compare);
-  if (rows.length === 0) return [head, empty(`No blocked key has “${part}” in it.`, "Change the filter above.")];
+  const rows = blocks.filter((row) => [row.key, seen(row.key)].some((one) => one.includes(part))).sort(compare);
+  if (rows.length === 0) return [head, empty(`No blocked key has “${seen(part)}” in it.`, "Change the filter above.")];
   const left = { name: "Still", cell: (row) => lasting(now_ms, row.until_ms) };
   const lift = { name: "Lift", cell: (row) => copy_button(command("lift", row.zone, row.key, status), "Copy command", report) };
   const [key, in_zone, when, until, why] = decision_columns("key", "zone", "when", "until", "why");

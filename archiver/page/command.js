@@ -2,21 +2,15 @@
 // The commands that change what a row shows. The page itself changes nothing: it is copied into a shell.
 
 import { h } from "./dom.js";
+import { has_unseen, seen } from "./seen.js";
 
 const PLAIN = /^[A-Za-z0-9_.:/@%+,][A-Za-z0-9_.:/@%+,-]*$/;
-// What a terminal would act upon, or show in another order than it is.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
-
-const bytes = (letter) => [...new TextEncoder().encode(letter)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
-
-/** What a stranger wrote, so that nothing in it is unseen or changes the order of what stands beside it. */
-export const seen = (text) => [...text].map((letter) => (UNSEEN.test(letter) ? bytes(letter) : letter)).join("");
 
 /** A word as a shell takes it, whoever wrote it: bash, zsh and ksh; plain words in any. */
 export function quoted(word) {
   if (PLAIN.test(word)) return word;
-  if (!UNSEEN.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  return `$'${[...word].map((letter) => (UNSEEN.test(letter) ? bytes(letter) : letter.replace(/[\\']/, "\\$&"))).join("")}'`;
+  if (!has_unseen(word)) return `'${word.replaceAll("'", "'\\''")}'`;
+  return `$'${[...word].map((letter) => (has_unseen(letter) ? seen(letter) : letter.replace(/[\\']/, "\\$&"))).join("")}'`;
 }
 
 /** The values of a key, which are joined by "|": in a value, "\" stands before that and before itself. */

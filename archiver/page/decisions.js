@@ -4,6 +4,7 @@
 import { get, save } from "./api.js";
 import { DAY_MS, day_begin } from "./clock.js";
 import { empty, h, table } from "./dom.js";
+import { seen, seen_key } from "./seen.js";
 import { custom_span, span_fields, span_of, span_query } from "./span.js";
 import { why_button } from "./why.js";
 import { clock, day_title, lasting, limit, named_time, number, time } from "./words.js";
@@ -36,7 +37,7 @@ function reason_of({ action, limit: over, held, ordered_by, reason, nth }) {
     return h("span", { class: "words" }, limit(over),
       h("span", { class: "soft" }, action === "lift" ? ", has room again, holds " : ", held ", number(held), nth !== null && `, block ${nth}`));
   if (ordered_by === null) return "–";
-  return h("span", { class: "words" }, `ordered by ${ordered_by}`, reason !== null && `: ${reason}`);
+  return h("span", { class: "words" }, `ordered by ${seen(ordered_by)}`, reason !== null && `: ${seen(reason)}`);
 }
 
 const shadow = (row) => row.mode === "shadow" && h("span", { class: "tag" }, "shadow");
@@ -45,7 +46,7 @@ const columns = {
   at: { name: "When", cell: (row) => clock(row.at_ms) },
   when: { name: "When", cell: (row) => time(row.at_ms) },
   key: { name: "Key", cell: (row) => (row.key === null ? "all keys" :
-    h("a", { href: story(row.zone, row.key, around(row)), class: "key" }, row.key || "(empty)")) },
+    h("a", { href: story(row.zone, row.key, around(row)), class: "key" }, seen_key(row.key))) },
   zone: { name: "Zone", cell: (row) => row.zone },
   action: { name: "Action", cell: (row) => h("span", {}, h("span", { class: `action ${row.action}` }, row.action), shadow(row)) },
   until: { name: "Until", cell: (row) => (row.action === "lift" ? "–" : time(row.until_ms)) },
@@ -96,7 +97,7 @@ export function draw({ asked, span, first }, parameters, tools) {
   const [at, key, zone, action, why_column, until, lasts] =
     decision_columns("at", "key", "zone", "action", "why", "until", "lasting");
   const linked = { ...key, cell: (row) => (row.key === null ? "all keys" :
-    h("a", { href: story(row.zone, row.key, span_query(parameters)), class: "key" }, row.key || "(empty)")) };
+    h("a", { href: story(row.zone, row.key, span_query(parameters)), class: "key" }, seen_key(row.key))) };
   return [about, paged("Decisions, newest first", [linked, at, zone, action, lasts, until, why_column], "decisions", asked, first,
     "decisions", tools, { groups: by_day })].flat();
 }

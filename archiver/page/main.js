@@ -7,6 +7,7 @@ import { start_clock } from "./clock.js";
 import * as decisions from "./decisions.js";
 import { fit_tables, h } from "./dom.js";
 import * as overview from "./overview.js";
+import { seen } from "./seen.js";
 import { custom_span, span_query } from "./span.js";
 import * as system from "./system.js";
 import { start_theme } from "./theme.js";
@@ -52,15 +53,18 @@ function control(field) {
 
 const same = (value) => value;
 
-/** What the form says, as an address has it. */
-const values = (form) => Object.fromEntries(shown.fields.map(({ name, from_field = same }) =>
-  [name, from_field(form.elements[name].value.trim())]));
+/** What the form says, as an address has it. What nobody has changed stays as it was: a field has no line feed. */
+const values = (form) => Object.fromEntries(shown.fields.map(({ name, from_field = same }) => {
+  const { value, dataset } = form.elements[name];
+  return [name, value === dataset.filled ? shown.parameters[name] : from_field(value.trim())];
+}));
 
 /** Puts parameters into the form; a field that says nothing with these is not shown. */
 function fill_form(parameters) {
   for (const { name, label, when, to_field = same } of shown.fields) {
     const field = shown.form.elements[name];
     field.value = to_field(parameters[name]);
+    field.dataset.filled = field.value;
     field.parentNode.hidden = when !== undefined && !when(parameters);
     field.labels[0].textContent = typeof label === "function" ? label() : label;
   }
@@ -131,7 +135,7 @@ function failed(error) {
   const again = h("button", { type: "button", id: "again", onclick: show }, "Try again");
   const status = error.status ? ` (HTTP ${error.status})` : "";
   return h("div", { class: "failed", role: "alert" }, h("p", { class: "empty-title" }, "Cannot show this view."),
-    h("p", {}, (error.message || String(error)) + status, error.passes && " The page retries automatically."), again);
+    h("p", {}, seen(error.message || String(error)) + status, error.passes && " The page retries automatically."), again);
 }
 
 /** Calls it after so long. What nobody looks at is not asked for: then, when somebody does. */

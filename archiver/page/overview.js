@@ -7,6 +7,7 @@ import { day_text } from "./clock.js";
 import { counts_of, is_whole } from "./counts.js";
 import { decision_columns, story } from "./decisions.js";
 import { empty, figures, fit_tables, h, table } from "./dom.js";
+import { seen, seen_key } from "./seen.js";
 import { about_days, custom_span, span_fields, span_of, span_query, talkers_span } from "./span.js";
 import { change, digits, named_time, number, percent } from "./words.js";
 
@@ -140,7 +141,7 @@ async function most_blocked({ top, span: shown }, parameters) {
   const span = span_query(parameters);
   const more = h("a", { href: `#/top?${new URLSearchParams({ zone: rows[0].zone, by: "blocked", ...span })}` }, `All talkers of ${rows[0].zone}`);
   return [about, table("Most blocked keys", [
-    { name: "Key", cell: (row) => h("a", { href: story(row.zone, row.key, span), class: "key" }, row.key || "(empty)") },
+    { name: "Key", cell: (row) => h("a", { href: story(row.zone, row.key, span), class: "key" }, seen_key(row.key)) },
     { name: "Zone", cell: (row) => row.zone },
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
     { name: "Share", number: true, cell: (row) => percent(row.blocked, row.total) },
@@ -185,7 +186,7 @@ function card(zone, counts, tools, parameters) {
     h("h2", { id: `zone-${zone.id}` }, h("a", { href: link }, zone.name),
       zone.mode === "shadow" && h("span", { class: "tag" }, "shadow"),
       !zone.live && h("span", { class: "tag" }, "removed")),
-    zone.description && h("p", { class: "soft" }, zone.description),
+    zone.description && h("p", { class: "soft" }, seen(zone.description)),
     zone.shadow_until && h("p", { class: "soft" },
       zone.mode === "shadow" ? "Stays in shadow: " : "Left shadow: ", zone.shadow_until), body);
 }

@@ -3,6 +3,7 @@
 
 import { get } from "./api.js";
 import { empty, figures, h, table } from "./dom.js";
+import { seen } from "./seen.js";
 import { duration, limit, named_time, number, time } from "./words.js";
 
 export const name = "system";
@@ -82,7 +83,7 @@ function verdict(status) {
     " where its configuration is; what it names is an entry of the runbook, ", h("code", {}, "/usr/share/doc/weir/RUNBOOK.md"), ".");
   const shown = !status.figures && h("p", {}, "No running part of weir reports here: this is what the store has.");
   return h("section", { class: `verdict ${told.length > 0 ? "bad" : "good"}`, "aria-label": "Verdict" },
-    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), next, data, shown);
+    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, seen(one))), next, data, shown);
 }
 
 /* ---- the tables ---- */
@@ -114,7 +115,7 @@ function blocks_for({ block_for_ms, block_list_ms }) {
 function zone_table(zones) {
   return table("Zones", [
     { name: "Zone", cell: (row) => h("a", { href: `#/top?${new URLSearchParams({ zone: row.name })}` }, row.name) },
-    { name: "Key", cell: (row) => row.key.join(", ") || "one for all events" },
+    { name: "Key", cell: (row) => seen(row.key.join(", ")) || "one for all events" },
     { name: "Limits", cell: (row) => h("span", { class: "words" }, row.limits.map(limit).join("; ") || "–") },
     { name: "Blocks for", cell: blocks_for },
     { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },

@@ -5,6 +5,7 @@ import { get, save } from "./api.js";
 import { command, copy_button } from "./command.js";
 import { story } from "./decisions.js";
 import { empty, h, table } from "./dom.js";
+import { seen, seen_key } from "./seen.js";
 import { span_fields, span_of, span_query, talkers_span } from "./span.js";
 import { digits, named_time, number, percent } from "./words.js";
 
@@ -50,15 +51,15 @@ export function draw(data, parameters, { go, report }) {
     (from_ms < asked.from || to_ms > asked.to) && " Hours of this time are deleted, so whole days of UTC are counted.", ...lacks);
   if (top.length === 0)
     return [about, empty(`No requests in ${zone}.`, "Choose a longer range, an earlier day or another zone above.")];
-  const rows = top.filter((row) => row.key.includes(parameters.part));
+  const rows = top.filter((row) => [row.key, seen(row.key)].some((one) => one.includes(parameters.part)));
   if (rows.length === 0)
-    return [about, empty(`None of the ${digits(top.length)} busiest keys has “${parameters.part}” in it.`, "Change the filter above.")];
+    return [about, empty(`None of the ${digits(top.length)} busiest keys has “${seen(parameters.part)}” in it.`, "Change the filter above.")];
   const most = Math.max(...top.map((row) => row[by]));
   const sorted = (count, words) => ({ name: words, number: true, cell: (row) => number(row[count]),
     sorted: by === count, sort: () => go({ by: count }) });
   return [about,
     table(`The ${top.length === 1 ? "busiest key" : `${top.length} busiest keys`} in ${zone}, by ${BY[by]}`, [
-      { name: "Key", cell: (row) => h("a", { href: story(zone, row.key, span_query(parameters)), class: "key" }, row.key || "(empty)") },
+      { name: "Key", cell: (row) => h("a", { href: story(zone, row.key, span_query(parameters)), class: "key" }, seen_key(row.key)) },
       { name: h("span", { class: "unseen" }, "Bar"), wide: true, cell: (row) => bar(row, by, most) },
       sorted("total", "All"), sorted("passed", "Passed"), sorted("blocked", "Blocked"),
       { name: "Blocked share", number: true, cell: (row) => percent(row.blocked, row.total) },

@@ -3,10 +3,11 @@
 
 import { get } from "./api.js";
 import { chart } from "./chart.js";
-import { command, copy_button, seen } from "./command.js";
+import { command, copy_button } from "./command.js";
 import { counts_of_key, is_whole } from "./counts.js";
 import { by_day, decision_columns, paged, story } from "./decisions.js";
 import { empty, figures, h } from "./dom.js";
+import { meant_key, seen, seen_key } from "./seen.js";
 import { about_days, custom_span, span_fields, span_of } from "./span.js";
 import { named_time, number, percent, time } from "./words.js";
 
@@ -19,7 +20,7 @@ export const keeps = ["span", "zone"]; // of what was chosen in another view
 
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: zones.map((zone) => [zone.name, zone.name]), standard: zones[0]?.name ?? "" },
-  { name: "key", label: "Key", type: "text", standard: "" },
+  { name: "key", label: "Key", type: "text", standard: "", to_field: seen, from_field: meant_key },
   ...span_fields,
 ];
 
@@ -47,7 +48,7 @@ export async function load(parameters, { zones, status }, signal) {
 
 /** The zone's fields, and those that an earlier policy kept. */
 const field_columns = (events, kept) => [...new Set([...kept, ...events.flatMap(({ fields }) => Object.keys(fields ?? {}))])]
-  .map((field) => ({ name: field, cell: ({ fields }) => (fields?.[field] === undefined ? "–" :
+  .map((field) => ({ name: seen(field), cell: ({ fields }) => (fields?.[field] === undefined ? "–" :
     h("span", { class: "words few", title: seen(fields[field]) }, seen(fields[field]))) }));
 
 const event_columns = (events, kept) => [
@@ -70,7 +71,7 @@ export function draw(data, parameters, tools) {
   const lines = [["lift", "Copy lift command"], ["block", "Copy block command", "--for", "1h"]]
     .map(([verb, words, ...more]) => [command(verb, zone, key, status, ...more), words]);
   const parts = [
-    h("p", { class: "soft" }, h("span", { class: "key" }, key), ` in ${zone}, from `, named_time(span.from), " to ",
+    h("p", { class: "soft" }, h("span", { class: "key" }, seen_key(key)), ` in ${zone}, from `, named_time(span.from), " to ",
       named_time(span.to), ".", about_days(span), counts.days && " Hours of this time are deleted, so whole days of UTC are shown.",
       !is_whole(counts) && [" Counts before ", named_time(counts.kept_from_ms), " may be deleted."]),
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],

@@ -2,8 +2,9 @@
 // Why a decision was made: the events that the limit had counted, each with its line, or in words what is missing.
 
 import { get } from "./api.js";
-import { copy_button, seen } from "./command.js";
+import { copy_button } from "./command.js";
 import { fit_tables, h, table } from "./dom.js";
+import { seen, seen_key } from "./seen.js";
 import { digits, limit, named_time, number, time } from "./words.js";
 
 const SHOWN = 200; // events of one answer: the newest
@@ -16,7 +17,7 @@ const REASONS = {
 
 /** The fields that a zone keeps of a record: "path /login". */
 const kept = (fields) => Object.entries(fields).map(([name, value]) =>
-  h("span", { class: "kept" }, h("span", { class: "soft" }, name), " ", h("code", {}, seen(value))));
+  h("span", { class: "kept" }, h("span", { class: "soft" }, seen(name)), " ", h("code", {}, seen(value))));
 
 function line_of({ line, fields }) {
   if (line !== null) return h("code", { class: "line" }, seen(line));
@@ -41,7 +42,7 @@ function judged({ equal, again, decision, policy }) {
   if (equal) return h("p", { class: "soft" }, `Judged again from the log: the same decision, byte for byte.${by}`);
   if (again === null) return h("p", { class: "soft" }, `It could not be judged again.${by}`);
   return decision === null ? h("p", { class: "soft" }, `Judged again from the log.${by}`) :
-    h("p", {}, `Judged again, the decision differs:${by} `, h("code", { class: "line" }, JSON.stringify(again)));
+    h("p", {}, `Judged again, the decision differs:${by} `, h("code", { class: "line" }, seen(JSON.stringify(again))));
 }
 
 function told(answer) {
@@ -58,12 +59,12 @@ function told(answer) {
 }
 
 const refused = ({ status, message }) =>
-  [h("p", { role: "alert" }, REASONS[status] ?? `Not available: ${message}.`)];
+  [h("p", { role: "alert" }, REASONS[status] ?? `Not available: ${seen(message)}.`)];
 
 function verdict(row) {
-  const who = h("span", { class: "key" }, row.key === null ? "All keys" : seen(row.key) || "(empty)");
+  const who = h("span", { class: "key" }, row.key === null ? "All keys" : seen_key(row.key));
   const over = row.limit !== null ? [": ", limit(row.limit), ", held ", number(row.held)] :
-    row.ordered_by !== null && `: ordered by ${row.ordered_by}`;
+    row.ordered_by !== null && `: ordered by ${seen(row.ordered_by)}`;
   return h("p", {}, who, ` in ${row.zone}, `, h("span", { class: `action ${row.action}` }, row.action), " at ", named_time(row.at_ms),
     over, ".");
 }

@@ -91,5 +91,50 @@ def test_a_headline_waits_where_many_questions_are_refused(place):
         require_headline(view, zones, hourly)
 
 
+def test_what_nobody_sees_in_a_key_is_shown(place):
+    """An order from right to left, letters without width, control characters, blanks at the ends."""
+    hourly = [(1, key.encode(), HOUR, 20 + number, 30 + number, 0) for number, key in enumerate(HIDDEN)]
+    with stage(place, {1: ("site", {"history": {"fields": ["path"]}})}, hourly) as (browser, api):
+        api.insert("decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, ordered_by,"
+                   " reason)", [(HOUR + number, 0, number, 0, b"site", key.encode(), b"block", NOW_MS + HOUR_MS, b"enforce",
+                                 "j\u200bo".encode(), "no\u202epe".encode()) for number, key in enumerate(HIDDEN)])
+        with looking(browser, api, width=1440) as view:
+            for name in ("overview", "top", "decisions", "blocks"):
+                view.open(name)
+                links = dict(view.page.run("[...document.querySelectorAll('a.key')].map((one) => ["
+                                           " new URLSearchParams(one.hash.split('?')[1]).get('key'), one.textContent])"))
+                assert links.items() <= HIDDEN.items() and len(links) >= 5, (name, links)
+                assert name == "overview" or len(links) == len(HIDDEN), name
+                require_nothing_unseen(view, name)
+                view.shot(f"whole-hidden-{name}")
+            assert r"ordered by j\xe2\x80\x8bo: no\xe2\x80\xaepe" in view.text()
+            view.open("top", part=r"\x1b")
+            assert len(view.rows("The ")) == 1, "what is shown is what is looked for"
+            for number, (key, shown) in enumerate(HIDDEN.items()):
+                view.open("user", zone="site", key=key)
+                assert view.page.run("document.getElementById('field-key').value") == shown
+                assert view.page.run("document.querySelector('.results .key').textContent") == shown
+                require_nothing_unseen(view, key)
+                assert view.figures()["Passed"] == 20 + number
+                view.choose("span", "24h")  # a field that nobody has touched keeps what it has
+                assert view.asked("decisions")["key"] == key and view.figures()["Passed"] == 20 + number, key
+                if key == key.strip():
+                    view.open("user", zone="site", key="other")
+                    view.page.run(f"""(() => {{
+                        const field = document.getElementById("field-key");
+                        field.value = {json.dumps(shown)};
+                        field.dispatchEvent(new Event("change", {{ bubbles: true }}));
+                    }})()""")
+                    view.shown(key=key)  # one that is typed as it is shown is the same
+                    assert view.figures()["Passed"] == 20 + number, key
+
+
+def require_nothing_unseen(view, where):
+    """No letter of the page's text is one that nobody sees."""
+    said = view.page.run("document.getElementById('content').textContent")
+    hidden = {letter for key in HIDDEN for letter in key if letter in "\u202e\u200b\n\x1b\u3164\t\u2066"}
+    assert not hidden & set(said), (where, hidden & set(said))
+
+
 if __name__ == "__main__":
     cases.main(globals())

@@ -171,6 +171,22 @@ def check_choices_last(page, report):
     assert page.run("document.querySelectorAll('canvas').length") == 1
 
 
+def test_what_nobody_sees_in_a_key_is_shown(place):
+    """An order from right to left, a letter without width, a control character; also in a policy's name."""
+    keys = {"\u202e1.0.0.721": r"\xe2\x80\xae1.0.0.721", "admin\u200b": r"admin\xe2\x80\x8b", "a\x1b[31mb": r"a\x1b[31mb"}
+    log = place.write("a.log", "".join(burst(key, 6) for key in keys))
+    source = dict(traffic.source(log), follow=False)
+    words = [word for name, rate in (("mild", 5), ("st\u2066rict", 2))
+             for word in ("--config", place.config([zone("site", [sliding(rate, "1m")])], [source], name=name + ".json"))]
+    place.good("backtest", *words, "--html", place.path("r.html"), "--quiet", "--sort")
+    with Chromium(place) as browser, looking(browser, place) as page:
+        rows = page.run(ROWS.replace("='%s'", "$='rict against mild'"))
+        assert {row[0] for row in rows} == set(keys.values()), rows
+        said = page.run("document.getElementById('content').textContent")
+        assert not set("\u202e\u200b\x1b\u2066") & set(said), said
+        shot(page, "hidden")
+
+
 def test_small_shares_and_short_times_are_shown(place):
     text = burst("u", 4) + "".join(burst(f"u{i}", 1, traffic.START_MS + i) for i in range(2496))
     log = place.write("a.log", text)

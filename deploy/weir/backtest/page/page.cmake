@@ -4,7 +4,7 @@
 
 set(weir_report ${CMAKE_SOURCE_DIR}/deploy/weir/backtest/page)
 # What a module imports is above it.
-set(weir_report_modules ${weir_charts}/uPlot.js ${weir_page}/clock.js ${weir_page}/dom.js ${weir_page}/theme.js
+set(weir_report_modules ${weir_charts}/uPlot.js ${weir_page}/clock.js ${weir_page}/dom.js ${weir_page}/theme.js ${weir_page}/seen.js
                         ${weir_page}/words.js ${weir_page}/axis.js ${weir_report}/report.js)
 set(weir_report_styles ${weir_charts}/uPlot.css ${weir_page}/page.css ${weir_report}/report.css)
 set(weir_report_source ${CMAKE_BINARY_DIR}/page/report_page.c)

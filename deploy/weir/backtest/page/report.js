@@ -5,6 +5,7 @@
 import { WHOLE, axis, colour, labels_of, reach, widest } from "./axis.js";
 import { DAY_MS, formatter, is_midnight, shifted, start_clock } from "./clock.js";
 import { empty, figures, fit_tables, h, table } from "./dom.js";
+import { seen } from "./seen.js";
 import { start_theme } from "./theme.js";
 import { compact, digits, duration, number, time } from "./words.js";
 import UPlot from "./uPlot.js"; // null in a build without charts
@@ -17,7 +18,7 @@ const { at, bin, series } = report.over_time;
 
 /** What a series is called: by its policy, and its zone where some policy has more than one. */
 const one_each = report.policies.every(({ zones }) => zones.length === 1);
-const name_of = ({ policy, zone }) => (one_each ? policy : `${policy}: ${zone}`);
+const name_of = ({ policy, zone }) => seen(one_each ? policy : `${policy}: ${zone}`);
 
 // What a reader has chosen: it outlasts a change of the theme, or of the time zone.
 const shown = series.map(() => true);
@@ -140,7 +141,7 @@ function over_time() {
 function zones() {
   const rows = report.policies.flatMap(({ policy, zones: own }) => own.map((zone) => ({ policy, ...zone })));
   return table("Zones", [
-    { name: "Policy", cell: ({ policy }) => policy },
+    { name: "Policy", cell: ({ policy }) => seen(policy) },
     { name: "Zone", cell: ({ zone, mode }) => (mode === "shadow" ? `${zone} (shadow)` : zone) },
     { name: "Requests", number: true, cell: (row) => number(row.requests) },
     { name: "Passed", number: true, cell: (row) => number(row.passed) },
@@ -154,14 +155,14 @@ function zones() {
 }
 
 function difference({ policy, zone, against, requests, keys, first }) {
-  const title = one_each ? `${policy} against ${against}` : `${policy} against ${against}: ${zone}`;
+  const title = seen(one_each ? `${policy} against ${against}` : `${policy} against ${against}: ${zone}`);
   if (requests === 0) return [h("h2", {}, title), empty("The same verdicts.")];
   const amount = (count, name) => `${digits(count)} ${name}${count === 1 ? "" : "s"}`;
   return [h("h2", {}, title), h("p", {}, `${amount(keys, "key")} and ${amount(requests, "request")} differ. Where they begin to:`),
     table(title, [
-      { name: "Key", cell: ({ key }) => key.join(" | ") },
+      { name: "Key", cell: ({ key }) => h("span", { class: "key" }, seen(key.join(" | "))) },
       { name: "From", cell: ({ at: ms }) => time(ms) },
-      { name: "Blocked by", cell: ({ blocked_by }) => blocked_by },
+      { name: "Blocked by", cell: ({ blocked_by }) => seen(blocked_by) },
     ], first, { hidden_caption: true })];
 }
 
