@@ -5,7 +5,7 @@ import { basis } from "./api.js";
 import * as blocks from "./blocks.js";
 import { start_clock } from "./clock.js";
 import * as decisions from "./decisions.js";
-import { fit_tables, h } from "./dom.js";
+import { empty, fit_tables, h } from "./dom.js";
 import * as overview from "./overview.js";
 import { seen } from "./seen.js";
 import { custom_span, span_query } from "./span.js";
@@ -88,13 +88,25 @@ function make_form(fields) {
 
 function read_parameters(query) {
   const parameters = Object.fromEntries(query);
-  for (const field of shown.fields) {
-    const value = parameters[field.name] ?? field.standard;
-    const known = !field.options || field.options.some(([option]) => option === value);
-    parameters[field.name] = known ? value : field.standard;
-  }
+  for (const { name, standard } of shown.fields) parameters[name] ||= standard;
   fill_form(parameters);
   return parameters;
+}
+
+/** The fields for which the address has a value that is none of theirs: such as a zone that never was. */
+const unknown_fields = (parameters) => shown.fields.filter(({ name, options, standard }) =>
+  parameters[name] !== standard && options && options.every(([option]) => option !== parameters[name]));
+
+/** Nothing is shown in place of what was asked for: somebody would take it for that. */
+function refuse_unknown(fields, parameters) {
+  shown.load?.abort();
+  shown.drawing?.abort();
+  shown.span = null;
+  replace(fields.map(({ name, label }) =>
+    empty(`${label} “${seen(parameters[name])}” is unknown.`, "Choose one above. If it is new, load the page again.")));
+  shown.results.removeAttribute("aria-busy");
+  say(shown.results.textContent);
+  shown.results.dataset.shown = JSON.stringify(parameters);
 }
 
 /* ---- showing ---- */
@@ -112,7 +124,7 @@ function mark_links() {
 function lead_on() {
   const { kept, view, parameters } = shown;
   if (view.keeps.includes("span")) Object.assign(kept, { span: null, until: null, from: null, to: null }, span_query(parameters));
-  if (view.keeps.includes("zone")) kept.zone = parameters.zone;
+  if (view.keeps.includes("zone") && !unknown_fields(parameters).some(({ name }) => name === "zone")) kept.zone = parameters.zone;
   for (const link of document.querySelectorAll("#views a")) {
     const { name, keeps } = views.find((one) => one.name === link.dataset.view);
     const query = new URLSearchParams(Object.entries(kept).filter(([key, value]) =>
@@ -259,6 +271,8 @@ async function show() {
   lead_on();
   if (moved) content.querySelector("h1").focus({ preventScroll: true });
   if (moved) scrollTo(0, 0);
+  const unknown = unknown_fields(shown.parameters);
+  if (unknown.length > 0) return refuse_unknown(unknown, shown.parameters);
   return load(true);
 }
 

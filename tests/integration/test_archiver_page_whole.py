@@ -91,6 +91,43 @@ def test_a_headline_waits_where_many_questions_are_refused(place):
         require_headline(view, zones, hourly)
 
 
+def test_a_zone_that_is_unknown_is_said_to_be(place):
+    """No other zone is shown in its place, nor a command for it."""
+    with stage(place, *many(2)) as (browser, api), looking(browser, api) as view:
+        for name, more in (("user", {"key": "u1"}), ("top", {}), ("decisions", {}), ("blocks", {})):
+            view.open(name, zone="gone", **more)
+            assert "Zone “gone” is unknown." in view.text(), (name, view.text())
+            assert view.page.run("document.querySelectorAll('.results table, .results button').length") == 0, name
+            assert view.page.run("document.getElementById('field-zone').value") == "", name
+            assert "gone" not in view.page.run("[...document.querySelectorAll('#views a')].map((one) => one.href).join()")
+        view.open("user", zone="gone", key="u1")
+        view.shot("whole-unknown-zone")
+        view.choose("span", "24h")
+        assert "Zone “gone” is unknown." in view.text()
+        view.choose("zone", "z002")
+        assert view.figures()["Passed"] == 21 and "unknown" not in view.text()
+        view.open("top", by="foo", zone="z001")
+        assert "Sorted by “foo” is unknown." in view.text()
+        view.page.open(view.address("user", zone="", key="u1"))
+        view.shown(zone="z001", key="u1")
+        assert view.figures()["Passed"] == 11, "an empty one is none"
+
+
+def test_a_long_name_of_a_zone_fits_a_phone(place):
+    name = "a" * 64
+    zones = {1: (name, {"description": "b" * 300})}
+    with stage(place, zones, [(1, b"c" * 300, HOUR, 5, 9, 0)]) as (browser, api):
+        api.insert("decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
+                   [(HOUR, 0, 1, 0, name.encode(), b"c" * 300, b"block", NOW_MS + HOUR_MS, b"enforce")])
+        for width in (360, 390):
+            with looking(browser, api, width=width, height=740) as view:
+                for view_name, more in (("overview", {}), ("top", {}), ("decisions", {}), ("blocks", {}), ("system", {}),
+                                        ("user", {"key": "c" * 300})):
+                    view.open(view_name, **more)
+                    view.shot(f"whole-long-{view_name}")
+                    assert view.wide() == width, (view_name, view.wide())
+
+
 def test_what_nobody_sees_in_a_key_is_shown(place):
     """An order from right to left, letters without width, control characters, blanks at the ends."""
     hourly = [(1, key.encode(), HOUR, 20 + number, 30 + number, 0) for number, key in enumerate(HIDDEN)]
