@@ -77,7 +77,8 @@ function chosen_span(chosen) {
 }
 
 function make_form(fields) {
-  const form = h("form", { class: "controls", "aria-label": "Filter", onsubmit: (event) => {
+  // In some zones an hour of UTC begins half past, which no step of a field has.
+  const form = h("form", { class: "controls", "aria-label": "Filter", novalidate: true, onsubmit: (event) => {
     event.preventDefault();
     go({ ...chosen_span(values(form)), pages: "" });
   } }, fields.map(control));

@@ -121,6 +121,16 @@ def test_days_that_hours_cannot_tell_are_those_of_utc_and_said_to_be(place):
         with looking(browser, api, zone="Asia/Kolkata") as view:
             view.open("overview", span="7d", until="2026-09-12")
             assert drawn(view) == {hour: 7} and "Days are those of UTC" not in view.text()
+            view.choose("span", "custom")  # whose ends are half past
+            assert view.page.run("document.getElementById('field-from').value").endswith(":30")
+            day = at("2026-09-09")
+            view.page.run(f"""(() => {{
+                const field = document.getElementById("field-from");
+                field.value = "2026-09-09T05:30";
+                field.dispatchEvent(new Event("change", {{ bubbles: true }}));
+            }})()""")
+            view.shown(span="custom", **{"from": "2026-09-09T00:00Z"})
+            assert min(view.page.run(_DRAWN)[0][0]) == day and drawn(view) == {hour: 7}
 
 
 def test_a_year_is_shown_in_every_zone_on_every_day(place):
