@@ -6,7 +6,8 @@
  * that is enforced: a lift, an allowance, another block. That one's time may be a
  * little before the block's (an operator's clock): so the rows are walked in the
  * log's order, from a day before what is asked. What held when those begin is in
- * the last rows before them.
+ * the last rows before them, and in the few rows without a key, which are read
+ * from the first one on.
  */
 #include "archiver/api/api_resources.h"
 #include "common/base/alloc.h"
@@ -70,7 +71,10 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 
 /* ---- what is read ---- */
 
-/* A removed zone's lift has no bucket, and is for all of them in its partition. */
+/*
+ * The lift of a zone that a policy removes or puts into shadow mode has no bucket, and is for all of them in its
+ * partition. It may end a block of long before, so these have no lower bound: a policy gives one a partition at most.
+ */
 static void add_rows(const struct api_call *call, struct api_sql *sql, bool own, const char *bound)
 {
 	api_sql_add(sql, "SELECT partition_id, log_offset, pair, at_ms, until_ms, action FROM decision_history");
@@ -79,7 +83,8 @@ static void add_rows(const struct api_call *call, struct api_sql *sql, bool own,
 		api_sql_text(sql, " AND bucket = ?", call->bucket);
 	else
 		api_sql_add(sql, " AND bucket IS NULL");
-	api_sql_number(sql, bound, call->parameters.from_ms - WEIR_DAY_MS);
+	if (bound != NULL)
+		api_sql_number(sql, bound, call->parameters.from_ms - WEIR_DAY_MS);
 	api_sql_add(sql, " AND mode = 'enforce' AND action <> 'override'");
 }
 
@@ -91,7 +96,7 @@ static enum weir_status read_rows(const struct api_call *call, struct held *held
 	api_sql_add(&sql, " ORDER BY at_ms DESC, partition_id DESC, log_offset DESC, pair DESC LIMIT 16) AS before_it");
 	for (int own = 1; own >= 0; own--) {
 		api_sql_add(&sql, " UNION ALL SELECT * FROM (");
-		add_rows(call, &sql, own == 1, " AND at_ms >= ?");
+		add_rows(call, &sql, own == 1, own == 1 ? " AND at_ms >= ?" : NULL);
 		api_sql_number(&sql, " AND at_ms < ?", call->parameters.to_ms);
 		weir_text_printf(&sql.text, ") AS %s", own == 1 ? "of_it" : "of_all");
 	}

@@ -296,11 +296,13 @@ def test_when_a_key_was_blocked(_):
     """Lifted blocks end there, a block that began before is in it, one in shadow mode is not, pieces are joined."""
     now = ROWS.now_ms
     some = ([("site", key) for key in ROWS.keys if shown(key).encode() == key] +
-            [(zone, b"b%d" % one) for zone in ("site", "login") for one in range(60)] + [("gone", b"g0"), ("gone", b"g1"), ("site", b"long")])
+            [(zone, b"b%d" % one) for zone in ("site", "login") for one in range(60)] + [("gone", b"g0"), ("gone", b"g1"), ("site", b"long"),
+             ("gone", b"days"), ("login", b"days")])
     for api in APIS:
         met = 0
         for first, last in ((FIRST_MS - HOUR_MS, FIRST_MS + DAY_MS), (FIRST_MS + 300, FIRST_MS + 1200),
-                            (now - HOUR_MS, now + HOUR_MS), (now - 60_000, now)):
+                            (now - HOUR_MS, now + HOUR_MS), (now - 60_000, now),
+                            (now - 7 * DAY_MS, now - 4 * DAY_MS), (now - 3 * DAY_MS, now)):
             for zone, key in some:
                 said = api.get("held", zone=zone, key=shown(key), from_=first, to=last)
                 wanted = held(first, last, zone=zone, bucket=key)

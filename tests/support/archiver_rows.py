@@ -130,6 +130,13 @@ class Rows:
             made.append(self._decision(number, **block))
             if partition == 0:
                 made.append(self._decision(number + 1, **{**block, "bucket": None, "action": "lift"}))
+        # A policy that removes a zone, or puts it into shadow mode, ends blocks of days before.
+        for count, zone in enumerate(("gone", "login")):
+            block = {"zone": zone, "bucket": b"days", "partition_id": 2, "mode": "enforce", "action": "block",
+                     "at_ms": self.now_ms - 9 * DAY_MS, "until_ms": self.now_ms + 20 * DAY_MS}
+            lift = {"bucket": None, "action": "lift", "at_ms": self.now_ms - 5 * DAY_MS, "until_ms": self.now_ms - 5 * DAY_MS}
+            made.append(self._decision(9000 + 10 * count, **block))
+            made.append(self._decision(9001 + 10 * count, **{**block, **lift}))
         return made
 
     def tables(self):
