@@ -397,15 +397,22 @@ static void metrics(void *context, struct weir_text *page)
 /* ---- the role ---- */
 
 /* @return WEIR_INVALID: a secret that it uses is not there, or cannot serve, too */
+static enum weir_status accept_config(const struct weir_config *config, const char *name, struct weir_error *error)
+{
+	enum weir_status status = weir_connect_check(config, name, error);
+	struct weir_text doubts = {0};
+	struct weir_key_hash *hash = NULL;
+	if (status == WEIR_OK)
+		status = api_check(config, &doubts, error);
+	weir_text_deinit(&doubts); /* the API says them when it starts, and check() */
+	if (status == WEIR_OK)
+		status = weir_key_hash_open(config->archiver.hash_keys, &hash, error);
+	weir_key_hash_free(hash);
+	return status;
+}
+
 static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
-	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
-	struct weir_text doubts = {0};
-	if (status == WEIR_OK)
-		status = api_check(daemon->config, &doubts, error);
-	weir_text_deinit(&doubts); /* the API says them when it starts, and check() */
-	if (status != WEIR_OK)
-		return status;
 	struct process *process = weir_alloc(1, sizeof *process);
 	process->daemon = daemon;
 	process->pages =
@@ -422,6 +429,7 @@ static const struct weir_daemon_pages *pages(void *self)
 
 const struct weir_daemon_role archiver_role = {
 	.log_name = "archiver",
+	.accept = accept_config,
 	.prepare = prepare,
 	.check = check,
 	.pages = pages,

@@ -32,17 +32,22 @@ static bool stopping(void)
 }
 
 /* Refuses a configuration that no collector can work by: in its bus or its sources. */
-static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
+static enum weir_status accept_config(const struct weir_config *config, const char *name, struct weir_error *error)
 {
-	const struct weir_config *config = daemon->config;
-	struct service *service = weir_alloc(1, sizeof *service);
-	service->daemon = daemon;
-	service_pages(service);
-	*self = service;
-	enum weir_status status = weir_connect_check_bus(config, daemon->name, error);
+	enum weir_status status = weir_connect_check_bus(config, name, error);
 	if (status == WEIR_OK && config->source_count == 0)
 		status = weir_json_fail(&config->sources, error, "has no sources, so the collector has nothing to read");
 	return status == WEIR_OK ? inputs_check(config, NULL, error) : status;
+}
+
+static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
+{
+	struct service *service = weir_alloc(1, sizeof *service);
+	(void)error;
+	service->daemon = daemon;
+	service_pages(service);
+	*self = service;
+	return WEIR_OK;
 }
 
 static enum weir_status open_bus(struct service *service, struct weir_error *error)
@@ -240,6 +245,7 @@ static const struct weir_daemon_pages *pages(void *self)
 
 const struct weir_daemon_role collector_role = {
 	.log_name = "collector",
+	.accept = accept_config,
 	.prepare = prepare,
 	.check = check,
 	.open = open_memory,

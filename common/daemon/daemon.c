@@ -7,6 +7,7 @@
 #include "common/daemon/heartbeat.h"
 #include "common/daemon/process_metrics.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,30 +94,6 @@ static void list_changed(const struct weir_config *running, const struct weir_co
 	json_decref(other);
 }
 
-void weir_daemon_reload(struct weir_daemon *daemon)
-{
-	struct weir_config *next;
-	struct weir_error error;
-	if (weir_config_load(daemon->config_path, &next, &error) != WEIR_OK) {
-		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload",
-		         "%s. The previous configuration stays in use: mend it, and reload again", error.text);
-		return;
-	}
-	struct weir_text names = {0};
-	list_changed(daemon->config, next, &names);
-	enum weir_log_level level = (enum weir_log_level)next->log.level;
-	weir_config_free(next);
-	if (level < daemon->log.level) /* what is said here is to be seen at either level */
-		daemon->log.level = level;
-	if (names.length > 0)
-		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
-		         (int)names.length, names.at);
-	else
-		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "configuration reloaded");
-	daemon->log.level = level;
-	weir_text_deinit(&names);
-}
-
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	const struct weir_daemon *daemon = context;
@@ -160,11 +137,11 @@ struct weir_http_tls weir_daemon_tls(const struct weir_config *config)
 }
 
 /* Before the servers are waited for. @param doubts  appended to */
-static enum weir_status check_pages(const struct weir_daemon *daemon, struct weir_text *doubts,
+static enum weir_status check_pages(const struct weir_config *config, struct weir_text *doubts,
                                     struct weir_error *error)
 {
-	const struct weir_http_tls tls = weir_daemon_tls(daemon->config);
-	return daemon->config->listen.http_host != NULL ? weir_http_tls_check(&tls, doubts, error) : WEIR_OK;
+	const struct weir_http_tls tls = weir_daemon_tls(config);
+	return config->listen.http_host != NULL ? weir_http_tls_check(&tls, doubts, error) : WEIR_OK;
 }
 
 static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
@@ -206,6 +183,56 @@ static void end(struct weir_daemon *daemon)
 	daemon->config = NULL;
 }
 
+/* What a start would refuse of it. */
+static enum weir_status check_next(const struct weir_daemon *daemon, const struct weir_config *next,
+                                   struct weir_error *error)
+{
+	const struct weir_config *running = daemon->config;
+	struct weir_text doubts = {0};
+	enum weir_status status = WEIR_OK;
+	/* of other brokers, or by another prefix, topics may have another number */
+	if (next->bus.partitions != running->bus.partitions && strcmp(next->bus.prefix, running->bus.prefix) == 0 &&
+	    strcmp(next->bus.brokers, running->bus.brokers) == 0)
+		status = weir_fail(error, WEIR_INVALID, "bus.partitions: topic %s.%s has %" PRId64 " partitions, not %" PRId64,
+		                   running->bus.prefix, "events", running->bus.partitions, next->bus.partitions);
+	if (status == WEIR_OK)
+		status = daemon->role->accept(next, daemon->name, error);
+	if (status == WEIR_OK)
+		status = check_pages(next, &doubts, error);
+	weir_text_deinit(&doubts);
+	return status;
+}
+
+void weir_daemon_reload(struct weir_daemon *daemon)
+{
+	struct weir_config *next;
+	struct weir_error error;
+	enum weir_status status = weir_config_load(daemon->config_path, &next, &error);
+	if (status == WEIR_OK) {
+		status = check_next(daemon, next, &error);
+		if (status != WEIR_OK)
+			weir_config_free(next);
+	}
+	if (status != WEIR_OK) {
+		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload",
+		         "%s. The previous configuration stays in use: mend it, and reload again", error.text);
+		return;
+	}
+	struct weir_text names = {0};
+	list_changed(daemon->config, next, &names);
+	enum weir_log_level level = (enum weir_log_level)next->log.level;
+	weir_config_free(next);
+	if (level < daemon->log.level) /* what is said here is to be seen at either level */
+		daemon->log.level = level;
+	if (names.length > 0)
+		weir_log(&daemon->log, WEIR_LOG_WARNING, "reload", "%.*s: changed; takes effect at a restart",
+		         (int)names.length, names.at);
+	else
+		weir_log(&daemon->log, WEIR_LOG_INFO, "reload", "configuration reloaded");
+	daemon->log.level = level;
+	weir_text_deinit(&names);
+}
+
 /* ---- the life of a daemon ---- */
 
 static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_daemon_role *role,
@@ -219,7 +246,7 @@ static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_
 {
 	struct weir_error error;
 	struct weir_text doubts = {0};
-	enum weir_status status = check_pages(daemon, &doubts, &error);
+	enum weir_status status = check_pages(daemon->config, &doubts, &error);
 	if (doubts.length > 0)
 		printf("pages: %.*s\n", (int)doubts.length, doubts.at);
 	weir_text_deinit(&doubts);
@@ -248,7 +275,7 @@ static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_
 {
 	struct weir_error error;
 	struct weir_text doubts = {0}; /* the server says them when it starts */
-	enum weir_status status = check_pages(daemon, &doubts, &error);
+	enum weir_status status = check_pages(daemon->config, &doubts, &error);
 	weir_text_deinit(&doubts);
 	if (status != WEIR_OK)
 		return fail(daemon, role, &error, WEIR_EXIT_USAGE);
@@ -270,7 +297,8 @@ enum weir_exit weir_daemon_main(const struct weir_command_line *line, const stru
 	enum weir_exit code = begin(&daemon, line, argc, argv);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	if (role->prepare(&daemon, &self, &error) != WEIR_OK)
+	daemon.role = role;
+	if (role->accept(daemon.config, daemon.name, &error) != WEIR_OK || role->prepare(&daemon, &self, &error) != WEIR_OK)
 		code = fail(&daemon, role, &error, WEIR_EXIT_USAGE);
 	else
 		code = daemon.check ? check(&daemon, role, self) : work(&daemon, role, self);

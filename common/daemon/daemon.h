@@ -35,9 +35,11 @@ enum weir_daemon_option {
 extern const struct weir_argument_exit weir_daemon_exits[];
 
 struct weir_daemon_pages;
+struct weir_daemon_role;
 
 struct weir_daemon {
 	const char *name;                     /* "weir-limiter" */
+	const struct weir_daemon_role *role;  /* borrowed */
 	const struct weir_command_line *line; /* borrowed */
 	struct weir_config *config;           /* owned */
 	const char *config_path;              /* borrowed from argv */
@@ -61,8 +63,8 @@ static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 struct weir_http_tls weir_daemon_tls(const struct weir_config *config);
 
 /**
- * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a bad
- * file changes nothing: both are said.
+ * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a file
+ * that a start would refuse changes nothing: both are said.
  */
 void weir_daemon_reload(struct weir_daemon *daemon);
 
@@ -85,7 +87,9 @@ void weir_daemon_silence(struct weir_daemon *daemon);
  */
 struct weir_daemon_role {
 	const char *log_name; /* "limiter": the part that its errors are logged for */
-	/** Refuses a configuration that cannot serve, and makes what the other steps work on: *self, also on failure. */
+	/** Refuses a configuration that cannot serve, or whose secrets cannot be read. Nothing is made or connected. */
+	enum weir_status (*accept)(const struct weir_config *config, const char *name, struct weir_error *error);
+	/** Makes what the other steps work on: *self, also on failure. The configuration was accepted. */
 	enum weir_status (*prepare)(struct weir_daemon *daemon, void **self, struct weir_error *error);
 	/** --check: says on standard output what a start would meet. It only looks. */
 	enum weir_status (*check)(void *self, struct weir_error *error);

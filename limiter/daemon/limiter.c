@@ -22,12 +22,18 @@ static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 enum { WATCH_PERIOD_MS = 50, ANNOUNCE_PERIOD_MS = 500, NO_POLICY_MS = 2000 };
 
+static enum weir_status accept_config(const struct weir_config *config, const char *name, struct weir_error *error)
+{
+	enum weir_status status = weir_connect_check(config, name, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_check(config, error);
+	return status == WEIR_OK ? limiter_checks_check_secrets(config, error) : status;
+}
+
 static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
-	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
-	if (status != WEIR_OK)
-		return status;
 	struct limiter *limiter = weir_alloc(1, sizeof *limiter);
+	(void)error;
 	limiter->daemon = daemon;
 	limiter->registry = policy_registry_new();
 	limiter_pages_init(limiter);
@@ -368,6 +374,7 @@ static const struct weir_daemon_pages *pages(void *self)
 
 const struct weir_daemon_role limiter_role = {
 	.log_name = "limiter",
+	.accept = accept_config,
 	.prepare = prepare,
 	.check = limiter_check,
 	.pages = pages,

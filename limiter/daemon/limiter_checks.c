@@ -315,6 +315,27 @@ enum weir_status limiter_checks_check(const struct weir_config *config, struct w
 	return status;
 }
 
+enum weir_status limiter_checks_check_secrets(const struct weir_config *config, struct weir_error *error)
+{
+	if (!weir_config_takes_checks(config))
+		return WEIR_OK;
+	char *password = NULL;
+	struct resp_users users = {0};
+	struct weir_text doubts = {0};
+	const struct weir_http_tls files = weir_daemon_tls(config);
+	enum weir_status status = WEIR_OK;
+	if (config->checks.password.value != NULL)
+		status = weir_json_password(&config->checks.password, &password, error);
+	if (status == WEIR_OK)
+		status = resp_users_open(password, &config->checks.users, &users, error);
+	if (status == WEIR_OK && config->checks.tls)
+		status = weir_http_tls_check(&files, &doubts, error);
+	weir_text_deinit(&doubts);
+	resp_users_deinit(&users);
+	free(password);
+	return status;
+}
+
 static void make_servers(struct limiter_checks *checks)
 {
 	const struct checks_servers_options options = {

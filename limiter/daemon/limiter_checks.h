@@ -36,6 +36,9 @@ WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *co
 /** Why limiters that ask for a client's certificate would refuse one another's; NULL: they would not, or do not ask. */
 const char *limiter_checks_doubt(const struct weir_config *config);
 
+/** The same of its secrets and certificate, which are read, if checks are taken at all. */
+WEIR_MUST_USE enum weir_status limiter_checks_check_secrets(const struct weir_config *config, struct weir_error *error);
+
 /**
  * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.
  *

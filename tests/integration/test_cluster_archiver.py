@@ -78,6 +78,11 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         archiver.until_says('"archiver": changed; takes effect at a restart')
         rewrite(cut=-5)
         archiver.until_says("The previous configuration stays in use")
+        # what a start would refuse is refused here
+        for about in ({"hash_keys": place.path("no.hash")}, {"api": "127.0.0.1:0", "tokens": [{"file": place.path("no.token")}]}):
+            place.write(os.path.basename(archiver.config), json.dumps({**sections, "archiver": {"enabled": True, **about}}))
+            archiver.reload()
+            archiver.until_says("no.token" if "api" in about else "no.hash")
         sections["archiver"]["interval"], sections["log"] = interval, {"level": "error"}
         rewrite()
         archiver.until_says("configuration reloaded")

@@ -262,6 +262,15 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         collector.until_says('"collector": changed; takes effect at a restart')
         rewrite(cut=-5)
         collector.until_says("The previous configuration stays in use")
+        # what a start would refuse is refused here
+        sources, sections["sources"] = sections["sources"], []
+        rewrite()
+        collector.until_says("has no sources")
+        sections["sources"] = sources
+        sections["bus"]["partitions"] += 1
+        rewrite()
+        collector.until_says(f"has {PARTITIONS} partitions, not {PARTITIONS + 1}")
+        sections["bus"]["partitions"] = PARTITIONS
         sections["log"] = {"level": "error"}
         del sections["collector"]
         rewrite()

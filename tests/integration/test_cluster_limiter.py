@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster, traffic
 from support.limiters import EVENTS, PARTITIONS, ZONES, Stage, compare
-from support.place import PATIENCE_S
+from support.place import PATIENCE_S, free_port
 from support.roles import Roles
 
 
@@ -215,6 +215,11 @@ def test_a_reload_changes_what_the_bus_says(place):
         limiter = roles.limiter(log={"level": "error"}).until_ready()
         with open(limiter.config, encoding="utf-8") as file:
             sections = json.load(file)
+        asked = {"listen": {**sections.get("listen", {}), "resp": f"127.0.0.1:{free_port()}"},
+                 "checks": {"password": {"file": place.path("no.word")}}}
+        place.write(os.path.basename(limiter.config), json.dumps({**sections, **asked}))
+        limiter.reload()
+        limiter.until_says("no.word")  # what a start would refuse is refused here
         place.write(os.path.basename(limiter.config), json.dumps({**sections, "log": {"level": "info"}}))
         limiter.reload()
         limiter.until_says("configuration reloaded")

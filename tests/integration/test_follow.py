@@ -555,6 +555,48 @@ def test_a_bad_file_leaves_the_running_policy(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_reload_refuses_what_the_next_start_would(place):
+    """By the same words; what runs goes on, and takes a good file afterwards."""
+    log = place.write("log", "")
+    os.chmod(place.write("short", "too short"), 0o600)
+    config = place.config(site(), [source(log)])
+    api = {"enabled": True, "api": f"127.0.0.1:{free_port()}"}
+    nowhere, none = place.path("no/such"), place.path("none")
+    refused = {
+        "partitions": {"bus": {"partitions": 4}},
+        "nosuch": {"gateways": [{"to": "nosuch:/x"}]},
+        "/none": {"archiver": {**api, "tokens": [{"file": none}]}},
+        "none": {"archiver": {"enabled": True, "hash_keys": none}},
+        "short": {"archiver": {"enabled": True, "hash_keys": place.path("short")}},
+        none: {"listen": {"resp": f"127.0.0.1:{free_port()}"}, "checks": {"password": {"file": none}}},
+        "certificate": {"listen": {"http": f"127.0.0.1:{free_port()}", "tls": {"certificate": none, "key": none}}},
+        "decisions.shadow_path": {"decisions": {"shadow_path": place.path("out")}},
+        "shadow": {"decisions": {"shadow_path": nowhere + "/shadow"}},
+        nowhere: {"deadletter": {"path": nowhere}},
+    }
+    for word, sections in refused.items():
+        place.config(site(), [source(log)])
+        weir = follow(place, config)
+        said(weir, "following")
+        place.config(site(2), [source(log)], **sections)
+        before = len(weir.said())
+        weir.signal(signal.SIGHUP)
+        until(lambda: "in force" in weir.said()[before:], "weir says so", running=weir)  # pylint: disable=cell-var-from-loop
+        told = weir.said()[before:]
+        assert word in told and "ERROR" in told and "stays in force" in told, told
+        assert weir.stop() == DONE, weir.said()
+        started = follow(place, config)
+        assert started.wait() != DONE and word in started.said(), started.said()
+    place.config(site(), [source(log)])
+    weir = follow(place, config)
+    said(weir, "following")
+    place.config(site(2), [source(log)], decisions={"shadow_path": place.path("shadow")})
+    weir.signal(signal.SIGHUP)
+    said(weir, "they take effect at a restart")
+    assert "ERROR" not in weir.said(), weir.said()
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_policies_may_ask_for_other_fields_again_and_again(place):
     log = place.write("log", "")
 

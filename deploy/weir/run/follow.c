@@ -484,17 +484,6 @@ static bool others_changed(const struct weir_config *running, const struct weir_
 	return changed;
 }
 
-/* What a start would refuse of it. */
-static enum weir_status check_next(const struct follow *follow, struct weir_config *next, struct weir_error *error)
-{
-	enum weir_status status = run_options_check_bus(NULL, next, error);
-	if (status == WEIR_OK)
-		status = limiter_checks_check(next, error);
-	if (status == WEIR_OK)
-		status = weir_config_check_waiting(next, error);
-	return status == WEIR_OK ? inputs_check(next, follow->options->lists, error) : status;
-}
-
 /* Lists change what zones match; what gateways find is of the policy alone. */
 static void tell_doubts(struct follow *follow, const struct weir_policy *policy, bool changed)
 {
@@ -520,7 +509,7 @@ static bool reload(struct follow *follow)
 		weir_exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
-		status = check_next(follow, next, &error);
+		status = run_check_next(follow->options, next, follow->state.store, &error);
 		if (status == WEIR_OK)
 			weir_exempt_fetch_set(follow->options->fetch, next->policy, WEIR_EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 		/* the sources that run go on, and must be able to give what the new zones ask for */

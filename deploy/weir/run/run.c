@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `weir run`: the command line, then one of the two ways to run. */
-#include "archiver/api/api.h"
-#include "collector/follow/inputs.h"
 #include "common/base/stop.h"
-#include "common/daemon/daemon.h"
 #include "common/daemon/heartbeat.h"
 #include "common/exempt/exempt_fetch.h"
 #include "deploy/weir/command.h"
@@ -11,41 +8,9 @@
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/unmatched.h"
-#include "limiter/daemon/limiter_checks.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-/* What the listeners of a run that follows ask for. What is said of it, they say when they start. */
-static enum weir_status check_listeners(const struct weir_config *config, struct weir_error *error)
-{
-	const struct weir_http_tls tls = weir_daemon_tls(config);
-	struct weir_text doubts = {0};
-	enum weir_status status = config->listen.http_host != NULL ? weir_http_tls_check(&tls, &doubts, error) : WEIR_OK;
-	if (status == WEIR_OK && config->archiver.enabled)
-		status = api_check(config, &doubts, error);
-	weir_text_deinit(&doubts);
-	return status;
-}
-
-static enum weir_status check_config(struct run_options *options, struct weir_error *error)
-{
-	enum weir_status status = inputs_check_lists(options->config, options->lists, error);
-	if (status == WEIR_OK)
-		status = run_check(options, error);
-	if (status == WEIR_OK)
-		status = limiter_checks_check(options->config, error);
-	if (status == WEIR_OK && !options->once)
-		status = check_listeners(options->config, error);
-	if (status == WEIR_OK && !options->once)
-		status = weir_config_check_waiting(options->config, error);
-	if (status == WEIR_OK)
-		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
-	if (status == WEIR_OK)
-		status = gateway_list_read(options->config, &options->gateways, error);
-	/* what is wrong with a source is said first: so the outputs are looked at again once the gateways' lists are known */
-	return status == WEIR_OK && options->gateways.count > 0 ? run_check(options, error) : status;
-}
 
 /* A weir_config_check. */
 static enum weir_status check_again(void *context, struct weir_config *config, struct weir_error *error)
@@ -53,7 +18,7 @@ static enum weir_status check_again(void *context, struct weir_config *config, s
 	struct run_options again = *(const struct run_options *)context;
 	again.config = config;
 	again.gateways = (struct gateway_list){0};
-	enum weir_status status = check_config(&again, error);
+	enum weir_status status = run_check_config(&again, error);
 	gateway_list_deinit(&again.gateways);
 	return status;
 }
@@ -62,7 +27,7 @@ static enum weir_status check_again(void *context, struct weir_config *config, s
 static enum weir_exit check(struct run_options *options)
 {
 	struct weir_error error;
-	if (check_config(options, &error) == WEIR_OK)
+	if (run_check_config(options, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
 	weir_config_print_mistakes("weir: ", options->config_path,
 	                           &(struct weir_config_check){.check = check_again, .context = options}, &error);

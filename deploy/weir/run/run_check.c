@@ -7,11 +7,20 @@
  */
 #include "deploy/weir/run/run_check.h"
 
+#include "archiver/api/api.h"
 #include "collector/follow/inputs.h"
 #include "common/bytes/http_address.h"
+#include "common/cluster/key_hash.h"
+#include "common/daemon/daemon.h"
+#include "common/files/file_place.h"
+#include "common/files/line_file.h"
+#include "limiter/daemon/limiter_checks.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* An output by the name that it was asked for by. */
 static const char *name_of(const char *path, const char *configured, const char *setting, const char *option)
@@ -128,5 +137,91 @@ enum weir_status run_check(const struct run_options *options, struct weir_error 
 	list_written(options, &written);
 	enum weir_status status = run_check_outputs(options, &written, error);
 	written_files_deinit(&written);
+	return status;
+}
+
+/* What the listeners of a run that follows ask for. What is said of it, they say when they start. */
+static enum weir_status check_listeners(const struct weir_config *config, struct weir_error *error)
+{
+	const struct weir_http_tls tls = weir_daemon_tls(config);
+	struct weir_text doubts = {0};
+	enum weir_status status = config->listen.http_host != NULL ? weir_http_tls_check(&tls, &doubts, error) : WEIR_OK;
+	if (status == WEIR_OK && config->archiver.enabled)
+		status = api_check(config, &doubts, error);
+	weir_text_deinit(&doubts);
+	return status;
+}
+
+enum weir_status run_check_config(struct run_options *options, struct weir_error *error)
+{
+	enum weir_status status = inputs_check_lists(options->config, options->lists, error);
+	if (status == WEIR_OK)
+		status = run_check(options, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_check(options->config, error);
+	if (status == WEIR_OK && !options->once)
+		status = check_listeners(options->config, error);
+	if (status == WEIR_OK && !options->once)
+		status = weir_config_check_waiting(options->config, error);
+	if (status == WEIR_OK)
+		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
+	if (status == WEIR_OK)
+		status = gateway_list_read(options->config, &options->gateways, error);
+	/* what is wrong with a source is said first: so the outputs are looked at again once the gateways' lists are known */
+	return status == WEIR_OK && options->gateways.count > 0 ? run_check(options, error) : status;
+}
+
+/* ---- what a start would refuse while another runs ---- */
+
+/* Whether it is there and takes lines, or can be made. A file that is there is not opened: it may be a pipe. */
+static enum weir_status check_writable(const char *path, struct weir_error *error)
+{
+	char folder[WEIR_PATH_BYTES];
+	if (path == NULL || weir_file_descriptor_of(path) >= 0 || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+		return WEIR_OK;
+	int why = errno;
+	if (why == ENOENT) {
+		const char *slash = strrchr(path, '/');
+		enum weir_status status = slash == NULL ? weir_path_format(folder, error, ".")
+		                                        : weir_path_format(folder, error, "%.*s/", (int)(slash - path), path);
+		if (status != WEIR_OK || faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0)
+			return status;
+		why = errno;
+	}
+	return weir_fail(error, WEIR_INVALID, "cannot open %s: %s", path, strerror(why));
+}
+
+static enum weir_status check_opened(const struct run_options *next, struct weir_store *store, struct weir_error *error)
+{
+	const struct weir_config *config = next->config;
+	const char *const written[] = {next->decisions_path, next->shadow_path, next->dead_letters_path};
+	enum weir_status status = limiter_checks_check_secrets(config, error);
+	for (size_t i = 0; status == WEIR_OK && i < sizeof written / sizeof *written; i++)
+		status = check_writable(written[i], error);
+	if (status != WEIR_OK || !config->archiver.enabled)
+		return status;
+	struct weir_key_hash *hash = NULL;
+	status = weir_key_hash_open(config->archiver.hash_keys, &hash, error);
+	if (status == WEIR_OK)
+		status = weir_key_hash_check(hash, store, error);
+	weir_key_hash_free(hash);
+	return status;
+}
+
+enum weir_status run_check_next(const struct run_options *running, struct weir_config *next, struct weir_store *store,
+                                struct weir_error *error)
+{
+	struct run_options again;
+	run_options_repeat(running, next, &again);
+	enum weir_status status = run_options_check_bus(NULL, next, error);
+	if (status == WEIR_OK && next->bus.partitions != running->config->bus.partitions)
+		status = weir_fail(error, WEIR_INVALID, "bus.partitions: the state in %s was created with %lld, not %lld",
+		                   running->state_directory, (long long)running->config->bus.partitions,
+		                   (long long)next->bus.partitions);
+	if (status == WEIR_OK)
+		status = run_check_config(&again, error);
+	if (status == WEIR_OK)
+		status = check_opened(&again, store, error);
+	gateway_list_deinit(&again.gateways);
 	return status;
 }

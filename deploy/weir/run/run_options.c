@@ -260,13 +260,30 @@ void run_options_set_limiter(struct run_options *options, int64_t memory_bytes)
 		config->limiter.threads--;
 }
 
+static const char standard_output[] = "-"; /* by default; by its address it is told from one that was given */
+
+void run_options_repeat(const struct run_options *options, struct weir_config *config, struct run_options *next)
+{
+	const struct weir_config *was = options->config;
+	*next = *options;
+	next->config = config;
+	next->gateways = (struct gateway_list){0};
+	if (next->decisions_path == standard_output || next->decisions_path == was->decisions.path)
+		next->decisions_path = config->decisions.path != NULL ? config->decisions.path : standard_output;
+	if (next->shadow_path == was->decisions.shadow_path)
+		next->shadow_path = config->decisions.shadow_path;
+	if (next->dead_letters_path == options->dead_letters_default || next->dead_letters_path == was->deadletter.path)
+		next->dead_letters_path =
+			config->deadletter.path != NULL ? config->deadletter.path : options->dead_letters_default;
+}
+
 /* What the command line leaves open comes from the configuration, then from defaults. */
 static enum weir_exit complete(struct run_options *options, const struct given *given)
 {
 	struct weir_config *config = options->config;
 	struct weir_error error;
 	if (options->decisions_path == NULL)
-		options->decisions_path = config->decisions.path != NULL ? config->decisions.path : "-";
+		options->decisions_path = config->decisions.path != NULL ? config->decisions.path : standard_output;
 	if (options->shadow_path == NULL)
 		options->shadow_path = config->decisions.shadow_path;
 	if (options->dead_letters_path == NULL)

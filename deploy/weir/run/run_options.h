@@ -49,6 +49,14 @@ void run_options_deinit(struct run_options *options);
 /** Completes the limiter's settings. @param memory_bytes  its ceiling by the command line; -1: it says none */
 void run_options_set_limiter(struct run_options *options, int64_t memory_bytes);
 
+/**
+ * The options as the same command line makes them of another configuration.
+ *
+ * @param config  borrowed
+ * @param next    set; it owns nothing, and has no gateways
+ */
+void run_options_repeat(const struct run_options *options, struct weir_config *config, struct run_options *next);
+
 /** A weir_config_check: whether the configuration is one of `weir run`. @param context  not used */
 WEIR_MUST_USE enum weir_status run_options_check_bus(void *context, struct weir_config *config,
                                                      struct weir_error *error);
