@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells of sources whose times are not those of the clock. Each stream is watched by itself, as one file of many may be
+ * Tells of sources whose times are not those of the clock, and of local times that a clock which is set back gives
+ * twice: no rule that gives each line one time, whenever it is read, can tell the second ones. Each stream is watched by itself, as one file of many may be
  * another machine's; a source stands for the first of its streams that is off, until that one is right again.
  */
 #include "collector/follow/internal.h"
@@ -11,7 +12,8 @@
 
 enum {
 	HISTORY_MS = 3600 * 1000,
-	SILENT_MS = 600 * 1000, /* after which a stream without new lines stands for its source no more */
+	TWICE_MS = 12 * 3600 * 1000, /* for which the doubled hour has been said */
+	SILENT_MS = 600 * 1000,      /* after which a stream without new lines stands for its source no more */
 };
 
 void collector_clock_ended(struct source_clock *clock)
@@ -50,10 +52,27 @@ static void tell(struct collector *collector, struct source_clock *clock, const 
 	weir_text_deinit(&words);
 }
 
+static void tell_twice(struct collector *collector, struct source_clock *clock, const struct record_reader *reader)
+{
+	char name[SOURCE_NAME_BYTES];
+	int64_t monotonic_ms = weir_monotonic_ms();
+	if (clock->twice_ms != 0 && monotonic_ms - clock->twice_ms < TWICE_MS)
+		return;
+	clock->twice_ms = monotonic_ms;
+	weir_log(
+		collector->options.log, WEIR_LOG_WARNING, "collector",
+		"source %s, %s: its local times exist twice now, as the clock is set back, and count as the earlier ones. "
+		"Lines of the second time count too early: their blocks may be over before they are made. Reading goes on. "
+		"Have the log written with its zone, or in UTC, to be protected in this hour (runbook: clock)",
+		collector_source_name(collector, reader->source_place, name, sizeof name), reader->stream->name);
+}
+
 void collector_clock_see(struct collector *collector, struct record_reader *reader, int64_t now_ms)
 {
 	struct source_clock *clock = &collector->clocks[reader->source_place];
 	char name[SOURCE_NAME_BYTES];
+	if (format_time_is_twice(reader->format))
+		tell_twice(collector, clock, reader);
 	if (reader->newest_ms < 0 || !clock_watch_add(&reader->clock, now_ms - reader->newest_ms, weir_monotonic_ms()))
 		return;
 	int64_t monotonic_ms = weir_monotonic_ms();

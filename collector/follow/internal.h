@@ -23,6 +23,7 @@ struct source_clock {
 	uint64_t ends;                   /* how often the source had nothing more to read */
 	int64_t ended_ms;                /* monotonic: the last time */
 	int64_t seen_ms;                 /* monotonic: when `stream` was last seen to be off, or right */
+	int64_t twice_ms;                /* monotonic: when it was said that its local times exist twice; 0: never */
 	struct weir_fault fault;
 };
 

@@ -211,6 +211,14 @@ bool format_time_is_local(const struct format *format, int32_t *offset_s)
 	return false;
 }
 
+bool format_time_is_twice(const struct format *format)
+{
+	for (const struct format *at = format; at != NULL; at = at->inner)
+		if (at->time != NULL && at->time->local)
+			return at->time->span.twice;
+	return false;
+}
+
 /* ---- what is the same in every format ---- */
 
 /* An address becomes canonical; anything else stays, and is told. */

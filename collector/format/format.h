@@ -162,6 +162,9 @@ void format_set_reference(struct format *format, int64_t written_ms);
  */
 bool format_time_is_local(const struct format *format, int32_t *offset_s);
 
+/** Whether the newest time that was read had no zone and exists twice, as the clock is set back; the earlier is meant. */
+bool format_time_is_twice(const struct format *format);
+
 /** What would help to read lines like this one, which was the last and gave no record, in words; "": nothing is known. */
 void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
                  char words[FORMAT_HELP_BYTES]);

@@ -60,6 +60,22 @@ struct block {
 	size_t bytes;
 };
 
+/*
+ * Cuts a span at the first of the local times that the next offset has again, so that a caller who keeps spans pays
+ * nothing to know of them.
+ */
+static void cut_at_twice(struct time_zone_span *span, int32_t next_offset_s, int64_t local_s)
+{
+	int64_t twice_s = span->to_s - (span->offset_s - next_offset_s);
+	if (twice_s < span->from_s)
+		twice_s = span->from_s;
+	span->twice = twice_s < span->to_s && local_s >= twice_s;
+	if (span->twice)
+		span->from_s = twice_s;
+	else if (twice_s < span->to_s)
+		span->to_s = twice_s;
+}
+
 struct time_zone_span time_zone_find(const struct time_zone *zone, int64_t local_s)
 {
 	int64_t shift_s = 0;
@@ -79,8 +95,10 @@ struct time_zone_span time_zone_find(const struct time_zone *zone, int64_t local
 	struct time_zone_span span = {.from_s = INT64_MIN, .to_s = INT64_MAX, .offset_s = zone->boundaries[low].offset_s};
 	if (low > 0)
 		span.from_s = zone->boundaries[low].from_s + shift_s;
-	if (high < zone->count)
+	if (high < zone->count) {
 		span.to_s = zone->boundaries[high].from_s + shift_s;
+		cut_at_twice(&span, zone->boundaries[high].offset_s, local_s + shift_s);
+	}
 	return span;
 }
 

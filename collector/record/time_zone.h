@@ -14,6 +14,7 @@
 #include "common/base/span.h"
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TIME_ZONE_OFFSET_MAX_S = 26 * 3600 };
@@ -24,6 +25,7 @@ struct time_zone; /* immutable: any thread */
 struct time_zone_span {
 	int64_t from_s, to_s; /* local time, seconds since 1970-01-01 00:00 there */
 	int32_t offset_s;     /* UTC = local - offset */
+	bool twice;           /* they exist twice, and the offset is that of the earlier ones */
 };
 
 /**

@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
+from support.faketime import stepped
 from support.place import free_port, until
 from support.traffic import sliding, source, zone
 
@@ -95,6 +96,27 @@ def test_a_log_that_is_right_again_is_said(place):
     until(lambda: behind_after(0) == 0, "it is right", patience_s=3 * LEAST_S, running=west.weir)
     assert "its times are those of the clock" in west.weir.said(), west.weir.said()
     assert west.weir.stop() == DONE, west.weir.said()
+
+
+def test_a_doubled_hour_is_said_once(place):
+    """Lines of the second time count as the first: no block can come of it, and only these words tell."""
+    for name, hour, told in (("second", "06:30:00", 1), ("after", "07:30:00", 0)):
+        start = calendar.timegm(time.strptime("2026-11-01 " + hour, "%Y-%m-%d %H:%M:%S"))
+        log = place.write(name + ".log", "")
+        form = {"type": "sshd", "time_zone": "America/New_York"}
+        config = place.config(ZONES, [source(log, format=form)], name=name + ".json")
+        weir = place.start("run", "--config", config, "--state", place.path(name), "--decisions", place.path(name + ".out"),
+                           env={**os.environ, **stepped(int(start - time.time()))})
+        until(lambda: "following" in weir.said(), "follows", running=weir)  # pylint: disable=cell-var-from-loop
+        local = time.strftime("%b %e %H", time.gmtime(start - 5 * HOUR))
+        for second in range(20):
+            place.append(name + ".log", f"{local}:30:{second:02} h sshd[1]: Failed password for root from 192.0.2.1 port 1 ssh2\n")
+            time.sleep(0.1)  # these are what is tested: lines as they are written
+        if told:
+            until(lambda: "exist twice" in weir.said(), "the doubled hour", running=weir)  # pylint: disable=cell-var-from-loop
+        assert weir.stop() == DONE, weir.said()
+        lines = [line for line in weir.said().splitlines() if "exist twice" in line]
+        assert len(lines) == told and all("WARNING" in line and log in line for line in lines), weir.said()
 
 
 def test_validate_compares_the_newest_line_with_the_file(place):

@@ -105,6 +105,30 @@ static void doubled_hours_are_the_earlier_and_missing_ones_go_on(void **state)
 	time_zone_free(zone);
 }
 
+static void local_times_that_exist_twice_are_told(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int year, month, day, hour, minutes; /* the first doubled local time, and how many */
+	} hours[] = {{"Europe/Berlin", 2023, 10, 29, 2, 60},
+	             {"America/New_York", 2026, 11, 1, 1, 60},
+	             {"America/New_York", 2450, 11, 6, 1, 60},
+	             {"Australia/Lord_Howe", 2023, 4, 2, 1, 30}};
+	for (size_t i = 0; i < sizeof hours / sizeof hours[0]; i++) {
+		struct time_zone *zone = zone_of(hours[i].name);
+		int32_t part = hours[i].minutes == 60 ? 0 : 30; /* that one begins at 01:30 */
+		int64_t first_s = local_of(hours[i].year, hours[i].month, hours[i].day, hours[i].hour, part);
+		int64_t end_s = first_s + hours[i].minutes * INT64_C(60);
+		for (int64_t local_s = first_s - DAY_SECONDS; local_s < end_s + DAY_SECONDS; local_s += 60) {
+			struct time_zone_span span = time_zone_find(zone, local_s);
+			assert_true(span.from_s <= local_s && local_s < span.to_s);
+			assert_int_equal(span.twice, local_s >= first_s && local_s < end_s);
+		}
+		time_zone_free(zone);
+	}
+}
+
 /* Every moment's own local time gives it back, but for the later one of a doubled hour: against localtime(). */
 static void assert_zone_agrees(const char *name)
 {
@@ -220,6 +244,7 @@ int main(void)
 		cmocka_unit_test(fixed_offsets),
 		cmocka_unit_test(names_that_are_no_zone),
 		cmocka_unit_test(doubled_hours_are_the_earlier_and_missing_ones_go_on),
+		cmocka_unit_test(local_times_that_exist_twice_are_told),
 		cmocka_unit_test(zones_agree_with_the_c_library),
 		cmocka_unit_test(rules_are_read_in_every_form),
 		cmocka_unit_test_setup_teardown(damaged_files_are_refused, make_folder, remove_folder),
