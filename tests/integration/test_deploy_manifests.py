@@ -160,7 +160,7 @@ def test_compose_fits_together(place):
             source = re.split(r":(?=/)", volume)[0]
             if source.startswith("./"):
                 assert os.path.exists(os.path.join(COMPOSE, source)), f"{name}: {volume}"
-            elif not source.startswith("$"):
+            elif not source.startswith(("$", "/")):  # a path alone is a volume of the container's own
                 assert source in whole["volumes"], f"{name}: {volume}"
         if service["image"] == "weir":
             check_command(place, service["command"])
@@ -192,6 +192,24 @@ def test_compose_configuration_names_its_services(place):
     check_archive(whole)
     host, port = whole["archiver"]["api"].split(":")
     assert host == "0.0.0.0" and services["archiver"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+
+
+def bytes_of(text):
+    """Of "512MiB" as weir has it, or "16Mi" as Kubernetes does."""
+    number, unit = re.fullmatch(r"(\d+)([KMGT]i)B?", text).groups()
+    return int(number) << {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40}[unit]
+
+
+def test_a_limiter_has_a_disk_for_evicted_buckets(_place):
+    """A file in its state directory, of up to 16 times its memory; each replica has its own."""
+    limiter = compose()["services"]["limiter"]
+    assert "tmpfs" not in limiter and "/var/lib/weir" in limiter["volumes"], limiter
+    config = json.loads(objects()["ConfigMap", "weir"]["data"]["weir.json"])
+    for kind, spec, one in workloads():
+        if one["metadata"]["name"] == "weir-limiter":
+            (state,) = [volume["emptyDir"] for volume in spec["volumes"] if volume["name"] == "state"]
+            assert state.get("medium", "") == "", kind
+            assert bytes_of(state["sizeLimit"]) > 16 * bytes_of(config["limiter"]["memory"]), state
 
 
 def test_compose_gives_each_role_its_own_secrets(place):
