@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100, KEEP_RETRY_MS = 10000 };
+enum { RETRY_MS = 1000, REST_TIMES = 3 };
 
 static void set(struct weir_counter *gauge, uint64_t value)
 {
@@ -205,25 +205,4 @@ void archiver_store_if_due(struct archiver *archiver)
 		return;
 	if (now_ms >= archiver->due_ms || (int64_t)bytes >= archiver->options.config->archiver.memory_bytes / 2)
 		(void)archiver_store(archiver);
-}
-
-void archiver_keep_if_due(struct archiver *archiver)
-{
-	struct weir_error error;
-	bool more = false;
-	if (weir_monotonic_ms() < archiver->keep_due_ms)
-		return;
-	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
-	                                                     weir_wall_ms(), &more, &error);
-	if (status == WEIR_OK)
-		weir_fault_over(&archiver->keep_fault, archiver->options.log, "archiver", "old rows are deleted again");
-	else if (status != WEIR_AGAIN)
-		weir_fault_raise(
-			&archiver->keep_fault, archiver->options.log, "archiver",
-			"cannot delete old rows: the archive grows until it can; nothing else waits for it. Retrying. The "
-			"store: %s",
-			error.text);
-	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
-	                                               : more            ? KEEP_STEP_MS
-	                                                                 : KEEP_PERIOD_MS);
 }

@@ -4,6 +4,7 @@
 #define ARCHIVER_WORK_INTERNAL_H
 
 #include "archiver/work/archiver.h"
+#include "archiver/work/keep_clock.h"
 #include "archiver/work/writer.h"
 #include "common/log/partition_faults.h"
 
@@ -60,7 +61,8 @@ struct archiver {
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t ask_ms;           /* monotonic: while the store fails and nothing is to be stored, when to ask it again */
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
-	struct weir_fault store_fault, bus_fault, keep_fault, lost_fault;
+	struct keep_clock keep_clock;
+	struct weir_fault store_fault, bus_fault, keep_fault, clock_fault, lost_fault;
 	struct weir_lasting bus_fails;
 	struct weir_notice skipped, moved;
 	struct weir_partition_faults faults; /* of partitions that are stopped */
@@ -118,13 +120,16 @@ uint64_t *archiver_ends(struct archiver *archiver);
 void archiver_note_store(struct archiver *archiver, enum weir_status status, const struct weir_error *error);
 /** Counts what waits to be stored, and stores it if that is due. */
 void archiver_store_if_due(struct archiver *archiver);
-/** Deletes rows older than archiver.keep_* says, if that is due. */
-void archiver_keep_if_due(struct archiver *archiver);
 /**
  * Stores all rows. Where there are none, nothing is known of the store.
  *
  * @return whether nothing is left; if false, the ledgers must not change until it is stored
  */
 bool archiver_store(struct archiver *archiver);
+
+/* ---- archiver_keep.c ---- */
+
+/** Deletes rows older than archiver.keep_* says, if that is due. */
+void archiver_keep_if_due(struct archiver *archiver);
 
 #endif

@@ -35,10 +35,10 @@ class Run:
         self.config = place.config(self.zones, [source(self.log), *sections.pop("sources", [])], **sections)
         self.weir = None
 
-    def start(self):
+    def start(self, **popen):
         """Starts it, and waits until it takes commands: itself."""
         self.weir = self.place.start("run", "--config", self.config, "--state", self.state, "--decisions", self.out,
-                                     "--summary", "json")
+                                     "--summary", "json", **popen)
         until(lambda: self.answers(), "takes commands", running=self.weir)
         return self
 
