@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stop.h for why these two flags are global. */
+/* See stop.h for why these flags are global. */
 #include "common/base/stop.h"
 
 #include "common/base/alloc.h"
@@ -15,6 +15,7 @@
 
 static _Atomic bool stop_asked;
 static _Atomic bool reload_asked;
+static _Atomic int start_code; /* of an end while the program starts */
 
 static void on_stop(int number)
 {
@@ -24,24 +25,41 @@ static void on_stop(int number)
 	}
 }
 
+static void on_early_stop(int number)
+{
+	(void)number;
+	_exit(atomic_load(&start_code));
+}
+
 static void on_reload(int number)
 {
 	(void)number;
 	atomic_store(&reload_asked, true);
 }
 
-void weir_stop_install(void)
+static void install(void (*stop)(int))
 {
 	struct sigaction action;
 	memset(&action, 0, sizeof action);
 	sigemptyset(&action.sa_mask);
-	action.sa_handler = on_stop;
+	action.sa_handler = stop;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	action.sa_handler = on_reload;
 	sigaction(SIGHUP, &action, NULL);
 	action.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &action, NULL);
+}
+
+void weir_stop_begin(enum weir_exit code)
+{
+	atomic_store(&start_code, code);
+	install(on_early_stop);
+}
+
+void weir_stop_install(void)
+{
+	install(on_stop);
 }
 
 const _Atomic bool *weir_stop_flag(void)

@@ -9,6 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/**
+ * For the start of a program, before anything is made that an end must put away: SIGINT and SIGTERM end the process at
+ * once with this code, also as the first process of a container, which a signal without a handler does not reach. A
+ * SIGHUP is remembered until weir_stop_take_reload; SIGPIPE is ignored.
+ */
+void weir_stop_begin(enum weir_exit code);
+
 /** SIGINT and SIGTERM set the stop flag (a second one ends the process), SIGHUP the reload flag; SIGPIPE is ignored. */
 void weir_stop_install(void);
 const _Atomic bool *weir_stop_flag(void);

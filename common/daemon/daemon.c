@@ -47,6 +47,8 @@ static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_comman
 		code = weir_arguments_refuse(line, WEIR_CONFIG_MISSING);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
+	if (!daemon->check)
+		weir_stop_begin(WEIR_EXIT_DONE);
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
 		char prefix[64];
@@ -60,7 +62,7 @@ static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_comman
 	return WEIR_EXIT_NOT_YET;
 }
 
-/* The state directory is made and locked; from here on signals set the flags of common/base/stop.h. */
+/* The state directory is made and locked; from here on a signal to stop sets a flag, as there is something to put away. */
 static enum weir_status open_state(struct weir_daemon *daemon, struct weir_error *error)
 {
 	weir_stop_install();

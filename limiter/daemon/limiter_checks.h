@@ -28,6 +28,9 @@ extern const struct weir_metric_table limiter_checks_metric_table;
  */
 WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *config, struct weir_error *error);
 
+/** The same of its secrets and certificate, which are read, if checks are taken at all. */
+WEIR_MUST_USE enum weir_status limiter_checks_check_secrets(const struct weir_config *config, struct weir_error *error);
+
 /* Of listen.certificate, listen.client_ca, and limiter_checks_doubt(). */
 #define LIMITER_CHECKS_DOUBT                                                                                          \
 	"limiters ask each other with %s, which %s has not issued for clients (%s): checks of keys that another limiter " \
@@ -35,9 +38,6 @@ WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *co
 
 /** Why limiters that ask for a client's certificate would refuse one another's; NULL: they would not, or do not ask. */
 const char *limiter_checks_doubt(const struct weir_config *config);
-
-/** The same of its secrets and certificate, which are read, if checks are taken at all. */
-WEIR_MUST_USE enum weir_status limiter_checks_check_secrets(const struct weir_config *config, struct weir_error *error);
 
 /**
  * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.

@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import socket
 import statistics
 import sys
 import time
@@ -18,7 +19,7 @@ from support.exempt import ListServer, NameServer
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 from support.traffic import burst, fixed, line, site, sliding, source, zone
 
-DONE, FAILED, USAGE = 0, 1, 2
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
 
 
 def now_ms():
@@ -248,6 +249,26 @@ def test_a_hangup_with_a_cluster_s_configuration_changes_nothing(place):
     place.append("log", burst("bob", 4))
     until_keys(place, weir, "ann", "bob")
     assert weir.stop() == DONE and "policy 1 stays in force" in weir.said(), weir.said()
+
+
+def test_signals_are_heard_while_weir_asks_its_sources(place):
+    """A server that takes connections and never answers holds up the start: logrotate and systemd do not wait for it."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.settimeout(PATIENCE_S)
+        asked = {"type": "nats", "name": "n", "url": f"nats://127.0.0.1:{server.getsockname()[1]}", "stream": "S",
+                 "format": "combined"}
+        config = place.config(site(), [asked])
+        for more, code in (((), DONE), (("--once",), INTERRUPTED)):
+            weir = follow(place, config, *more)
+            connection, _ = server.accept()
+            weir.signal(signal.SIGHUP)
+            time.sleep(0.2)
+            assert weir.code() is None, (weir.code(), weir.said())
+            weir.signal(signal.SIGTERM)
+            assert weir.wait(5) == code, weir.said()
+            connection.close()
 
 
 def test_a_hangup_reopens_decisions_and_dead_letters(place):

@@ -322,6 +322,8 @@ enum weir_exit run_options_parse(int argc, char **argv, struct run_options *opti
 	enum weir_exit code = weir_arguments_read(&run_line, argc, argv, take_option, &given);
 	if (code == WEIR_EXIT_NOT_YET)
 		code = check_together(options);
+	if (code == WEIR_EXIT_NOT_YET) /* lists and sources may be read for long before anything is made */
+		weir_stop_begin(options->once ? WEIR_EXIT_INTERRUPTED : WEIR_EXIT_DONE);
 	if (code == WEIR_EXIT_NOT_YET)
 		code = read_config(options, &given);
 	if (code == WEIR_EXIT_NOT_YET)
