@@ -45,6 +45,7 @@ struct weir_line_file {
 	size_t start;
 	struct weir_line_file_mark identity; /* of fd, all but the length */
 	struct weir_line_file_mark protect;
+	bool unmarked; /* the file was cut or removed since: the mark says nothing of what is in it */
 	const struct weir_log *log;
 	struct weir_fault rotation;
 };
@@ -321,11 +322,22 @@ static enum weir_status follow_path(struct weir_line_file *file, struct weir_err
 	struct stat about;
 	if (!file->regular || fstat(file->fd, &about) != 0)
 		return WEIR_OK;
-	if (about.st_nlink == 0 && !file->adopted)
+	if (about.st_nlink == 0 && !file->adopted) {
+		file->unmarked = true;
 		return switch_file(file, error);
-	if ((uint64_t)about.st_size < file->written && !file->adopted)
+	}
+	if ((uint64_t)about.st_size < file->written && !file->adopted) {
+		file->unmarked = true;
 		file->written = (uint64_t)about.st_size;
+	}
 	return WEIR_OK;
+}
+
+enum weir_status weir_line_file_look(struct weir_line_file *file, bool *unmarked, struct weir_error *error)
+{
+	enum weir_status status = file->mid_line ? WEIR_OK : follow_path(file, error);
+	*unmarked = file->unmarked;
+	return status;
 }
 
 /* Whoever reads a pipe may have made it anew: nobody reads the one that was. */
@@ -433,6 +445,7 @@ struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file
 void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_file_mark *mark)
 {
 	file->protect = *mark;
+	file->unmarked = false;
 }
 
 enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_error *error)

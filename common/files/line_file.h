@@ -61,8 +61,8 @@ WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_o
  * Rotations since the mark are undone: the marked file gets its name back, younger files are removed. A marked file
  * that someone else renamed (a date or a number behind its name) is cut there, if nothing stands in its place.
  *
- * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place, or it was cut before the mark
- *         (copytruncate): nothing was changed, opening it afresh is the caller's choice; WEIR_INVALID: another file
+ * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place, or it was cut (copytruncate) and
+ *         ends before the mark, or has other lines there: nothing was changed, opening it afresh is the caller's choice; WEIR_INVALID: another file
  *         stands in its place: nothing was changed; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_line_file_resume(const struct weir_line_file_options *options,
@@ -114,7 +114,17 @@ uint64_t weir_line_file_unwritten(const struct weir_line_file *file);
 /** Where the file stands, to be taken after a sync; for a pipe device and inode are 0. */
 struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file);
 
-/** The mark a resume would come with: its file is not dropped by rotation (which waits instead). */
+/**
+ * Looks whether somebody cut the file (copytruncate) or removed it. A resume with a mark of before would then cut lines
+ * that came since, or not know the file: store a mark of now before more is appended.
+ *
+ * @param unmarked  so it is, since weir_line_file_protect was last called
+ * @return WEIR_OK; WEIR_IO: the file is gone and cannot be made again now
+ */
+WEIR_MUST_USE enum weir_status weir_line_file_look(struct weir_line_file *file, bool *unmarked,
+                                                   struct weir_error *error);
+
+/** The stored mark, which a resume would come with: its file is not dropped by rotation (which waits instead). */
 void weir_line_file_protect(struct weir_line_file *file, const struct weir_line_file_mark *mark);
 
 /** Syncs once and frees in any case. NULL is fine. @return WEIR_OK; else: not all reached the disk */

@@ -92,9 +92,16 @@ enum weir_status weir_line_names_rotate(const char *path, uint32_t keep, const s
 	return sync_names(path, error);
 }
 
+/* Whether a line ends at the mark; else these are other lines than those that it was set behind. */
+static bool ends_line(int fd, uint64_t length)
+{
+	char last;
+	return length == 0 || (pread(fd, &last, 1, (off_t)length - 1) == 1 && last == '\n');
+}
+
 static enum weir_status cut(const char *name, const struct weir_line_file_mark *mark, struct weir_error *error)
 {
-	int fd = open(name, O_WRONLY | O_CLOEXEC);
+	int fd = open(name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name, strerror(errno));
 	enum weir_status status = WEIR_OK;
@@ -104,6 +111,8 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 	else if ((uint64_t)about.st_size < mark->length)
 		status = weir_fail(error, WEIR_END, "%s has %lld bytes, but %llu were written when the state was saved", name,
 		                   (long long)about.st_size, (unsigned long long)mark->length);
+	else if (!ends_line(fd, mark->length))
+		status = weir_fail(error, WEIR_END, "%s was cut and written again since the state was saved", name);
 	else if (ftruncate(fd, (off_t)mark->length) != 0 || fsync(fd) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot truncate %s: %s", name, strerror(errno));
 	close(fd);

@@ -436,6 +436,47 @@ def test_a_decisions_file_that_was_cut_before_a_crash_is_gone_on_with(place):
     decide_after(place, lose, "has 0 bytes")
 
 
+def lose_and_grow_and_kill(place, lose):
+    """Decisions after a loss of the file that make it longer than it was, and a kill before a second is over."""
+    log = place.write("log", "")
+    config = place.config(site(1), [source(log)])
+    weir, out = follow(place, config), place.path("out")
+    place.append("log", "".join(burst(f"before-{n}", 2) for n in range(10)))
+    until(lambda: len(keys(place)) == 10, "decisions", running=weir)
+    time.sleep(1.2)  # saved: what comes is saved at once, then not for a second
+    place.append("log", burst("last", 2))
+    until(lambda: len(keys(place)) == 11, "one more", running=weir)
+    size = os.path.getsize(out)
+    before = lose(out)
+    place.append("log", "".join(burst(f"{'after' * (n % 5)}-{n}", 2) for n in range(200)))
+    until(lambda: os.path.exists(out) and os.path.getsize(out) > 2 * size, "it grew past its old length", running=weir)
+    weir.kill()
+    weir = follow(place, config)
+    place.append("log", burst("end", 2))
+    until(lambda: b'"end"' in read(out), "the last decision", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    found = [json.loads(text)["id"] for text in before + read(out).splitlines()]
+    assert len(found) == len(set(found)) == 212, (len(found), len(set(found)))
+
+
+def test_a_decisions_file_that_was_cut_and_grew_before_a_kill_has_each_once(place):
+    def lose(path):
+        before = read(path).splitlines()
+        os.truncate(path, 0)  # as logrotate does with copytruncate
+        return before
+
+    lose_and_grow_and_kill(place, lose)
+
+
+def test_a_decisions_file_that_was_removed_before_a_kill_has_each_once(place):
+    def lose(path):
+        before = read(path).splitlines()
+        os.unlink(path)
+        return before
+
+    lose_and_grow_and_kill(place, lose)
+
+
 def test_a_hangup_without_a_rename_changes_nothing(place):
     log = place.write("log", burst("ann", 4))
     weir = follow(place, place.config(site(), [source(log)]))

@@ -288,6 +288,33 @@ static void a_file_cut_by_someone_is_noticed(void **state)
 	close_file(file);
 }
 
+/* What a mark of before says no more is told until another one is set. */
+static void whose_mark_no_longer_fits_is_told(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_line_file *file = open_file(path, 0, 0);
+	for (int removed = 0; removed < 2; removed++) {
+		bool unmarked = true;
+		append(file, "one\n");
+		flush(file);
+		struct weir_line_file_mark mark = weir_line_file_mark(file);
+		weir_line_file_protect(file, &mark);
+		assert_int_equal(WEIR_OK, weir_line_file_look(file, &unmarked, NULL));
+		assert_false(unmarked);
+		assert_int_equal(0, removed ? unlink(path) : truncate(path, 0));
+		append(file, "two, as long as one and more\n");
+		flush(file);
+		assert_int_equal(WEIR_OK, weir_line_file_look(file, &unmarked, NULL));
+		assert_true(unmarked);
+		mark = weir_line_file_mark(file);
+		assert_int_equal(29, mark.length);
+		weir_line_file_protect(file, &mark);
+		assert_int_equal(WEIR_OK, weir_line_file_look(file, &unmarked, NULL));
+		assert_false(unmarked);
+	}
+	close_file(file);
+}
+
 static void a_failed_sync_is_never_forgotten(void **state)
 {
 	struct weir_error error;
@@ -483,6 +510,7 @@ int main(void)
 		test(a_removed_file_is_made_again),
 		test(lines_after_a_removal_are_in_the_new_file),
 		test(a_file_cut_by_someone_is_noticed),
+		test(whose_mark_no_longer_fits_is_told),
 		test(a_failed_sync_is_never_forgotten),
 		test(a_pipe_is_written_whole),
 		test(a_pipe_that_is_not_read_yet_is_waited_for),

@@ -28,6 +28,9 @@ static void a_resume_cuts_behind_the_mark(void **state)
 	assert_int_equal(0, truncate(path, 2));
 	assert_int_equal(WEIR_END, resume(path, 0, 0, &mark, &file));
 	assert_file(path, "on");
+	put(path, "other lines\n"); /* it was cut, and has grown past the mark */
+	assert_int_equal(WEIR_END, resume(path, 0, 0, &mark, &file));
+	assert_file(path, "other lines\n");
 	rename(path, in(state, "elsewhere"));
 	put(path, "another's\n");
 	assert_int_equal(WEIR_INVALID, resume(path, 0, 0, &mark, &file));

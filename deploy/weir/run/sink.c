@@ -68,7 +68,6 @@ static enum weir_status save(struct sink *sink, struct weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	struct weir_line_file_mark mark = weir_line_file_mark(sink->file);
-	weir_line_file_protect(sink->file, &mark);
 	struct weir_text note = {0};
 	weir_text_printf(&note, "%llu %llu %llu %llu\n", (unsigned long long)mark.device, (unsigned long long)mark.inode,
 	                 (unsigned long long)mark.born_ns, (unsigned long long)mark.length);
@@ -82,6 +81,7 @@ static enum weir_status save(struct sink *sink, struct weir_error *error)
 	weir_text_deinit(&note);
 	if (status != WEIR_OK)
 		return status;
+	weir_line_file_protect(sink->file, &mark);
 	for (uint32_t i = 0; i < sink->options.bus->partitions; i++)
 		sink->bus->consumed(sink->consumer, i, sink->places[i].next);
 	sink->dirty = false;
@@ -249,6 +249,14 @@ static enum weir_status reopen(struct sink *sink, struct weir_error *error)
 	return status == WEIR_OK ? save(sink, error) : status;
 }
 
+/* Where somebody cut or removed the file, the note no longer fits it: a new one, before it has grown to the length of then. */
+static enum weir_status renew(struct sink *sink, struct weir_error *error)
+{
+	bool unmarked;
+	enum weir_status status = weir_line_file_look(sink->file, &unmarked, error);
+	return status == WEIR_OK && unmarked ? save(sink, error) : status;
+}
+
 /* Lines have the screen to themselves until the last one is whole there. */
 static void share_screen(struct sink *sink, bool writing)
 {
@@ -260,6 +268,22 @@ static void share_screen(struct sink *sink, bool writing)
 		progress_return(sink->options.progress);
 }
 
+/* What was received is written whether the note can be renewed before or not: it is tried again behind it. */
+static enum weir_status write_batch(struct sink *sink, const struct weir_message *messages, size_t count,
+                                    struct weir_error *error)
+{
+	enum weir_status status = renew(sink, error);
+	if (status == WEIR_INVALID)
+		return status;
+	for (size_t i = 0; i < count && sink->status == WEIR_OK; i++)
+		take(sink, &messages[i]);
+	if (sink->status != WEIR_OK)
+		return sink->status;
+	/* readers want decisions at once; the disk's word for them may come each second */
+	status = weir_line_file_flush(sink->file, error);
+	return status == WEIR_OK ? renew(sink, error) : status;
+}
+
 /* One batch; gives whether there was any. */
 static bool turn(struct sink *sink, int timeout_ms)
 {
@@ -269,15 +293,11 @@ static bool turn(struct sink *sink, int timeout_ms)
 	enum weir_status status = sink->bus->receive(sink->consumer, messages, BATCH_MESSAGES, timeout_ms, &count, &error);
 	if (count > 0)
 		share_screen(sink, true);
-	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		take(sink, &messages[i]);
-		if (sink->status != WEIR_OK)
-			return true; /* it has ended, for a reason that is told when it is stopped */
-	}
 	bool received = status == WEIR_OK;
-	/* readers want decisions at once; the disk's word for them may come each second */
-	if (status == WEIR_OK && count > 0)
-		status = weir_line_file_flush(sink->file, &error);
+	if (count > 0)
+		status = write_batch(sink, messages, count, &error);
+	if (sink->status != WEIR_OK)
+		return true; /* it has ended, for a reason that is told when it is stopped */
 	if (status == WEIR_OK && atomic_exchange(&sink->reopen, false))
 		status = reopen(sink, &error);
 	if (status == WEIR_OK && sink->dirty && weir_monotonic_ms() >= sink->save_due_ms) {
