@@ -165,7 +165,10 @@ WEIR_MUST_USE enum weir_status weir_http_tls_expiry(const struct weir_http_tls *
 WEIR_MUST_USE enum weir_status weir_http_tls_check(const struct weir_http_tls *files, struct weir_text *doubts,
                                                    struct weir_error *error);
 
-/** @return WEIR_OK; WEIR_INVALID: the host has no address, or the certificate cannot serve; WEIR_IO: the port is taken or not allowed */
+/**
+ * @return WEIR_OK; WEIR_INVALID: the host has no address, or the certificate cannot serve; WEIR_IO: the port is taken or
+ *         not allowed, or nobody could say which address the host has
+ */
 WEIR_MUST_USE enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
                                                struct weir_error *error);
 

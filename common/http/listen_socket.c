@@ -2,6 +2,8 @@
 /* An address is tried after the other; of every address of a machine, first the socket that takes IPv6 and IPv4 alike. */
 #include "common/http/listen_socket.h"
 
+#include "common/base/lookup.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -23,7 +25,8 @@ enum weir_status weir_listen_socket(const char *host, uint16_t port, bool shared
 	struct addrinfo *found = NULL;
 	int result = getaddrinfo(any ? NULL : host, service, &hints, &found);
 	if (result != 0)
-		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", any ? "*" : host, gai_strerror(result));
+		return weir_fail(error, weir_lookup_status(result), "cannot listen on %s: %s", any ? "*" : host,
+		                 weir_lookup_words(result));
 
 	enum weir_status status = WEIR_IO;
 	*fd = -1;

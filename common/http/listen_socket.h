@@ -16,7 +16,8 @@
  * @param shared  other sockets of this user may listen there, too: the kernel divides connections among them
  * @param fd      set: blocking, closed at exec; the caller closes
  * @param bound   set: the port
- * @return WEIR_OK; WEIR_INVALID: the host has no address; WEIR_IO: the port is taken or not allowed
+ * @return WEIR_OK; WEIR_INVALID: the host has no address; WEIR_IO: the port is taken or not allowed, or
+ *         nobody could say which address the host has
  */
 WEIR_MUST_USE enum weir_status weir_listen_socket(const char *host, uint16_t port, bool shared, int *fd,
                                                   uint16_t *bound, struct weir_error *error);

@@ -18,6 +18,7 @@
 
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/base/lookup.h"
 #include "common/json/json_shape.h"
 
 #include <errno.h>
@@ -245,7 +246,8 @@ enum weir_status syslog_socket(const struct syslog_config *config, int *fd, stru
 	struct addrinfo *found = NULL;
 	int result = getaddrinfo(any ? NULL : config->host, config->port, &hints, &found);
 	if (result != 0)
-		return weir_fail(error, WEIR_INVALID, "cannot listen on %s: %s", config->listen, gai_strerror(result));
+		return weir_fail(error, weir_lookup_status(result), "cannot listen on %s: %s", config->listen,
+		                 weir_lookup_words(result));
 	*fd = -1;
 	/* For "*" the IPv6 wildcard address is tried first, as it accepts IPv4 too. */
 	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether somebody listens at an address: for servers whose own words are not spoken here. */
 #include "common/base/clock.h"
+#include "common/base/lookup.h"
 #include "deploy/weir/doctor/internal.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ const char *doctor_reach(const char *host, unsigned port)
 	snprintf(service, sizeof service, "%u", port);
 	int failed = getaddrinfo(host, service, &wanted, &found);
 	if (failed != 0)
-		return gai_strerror(failed);
+		return weir_lookup_words(failed);
 	int64_t end_ms = weir_monotonic_ms() + CONNECT_ALL_MS;
 	int reason = ETIMEDOUT; /* of the first address, which most clients try first */
 	for (const struct addrinfo *one = found; one != NULL && reason != 0; one = one->ai_next) {

@@ -2,6 +2,8 @@
 /* The sockets: one that listens, and beside TCP's one for the heartbeats that some send by UDP to the same port. */
 #include "collector/source/push/forward/internal.h"
 
+#include "common/base/lookup.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -74,7 +76,8 @@ enum weir_status forward_listen(const struct forward_config *config, int *fd, in
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found = NULL;
 	int result = getaddrinfo(any ? NULL : config->host, port, &hints, &found);
 	if (result != 0)
-		return weir_fail(error, WEIR_INVALID, "cannot listen on %s:%s: %s", config->host, port, gai_strerror(result));
+		return weir_fail(error, weir_lookup_status(result), "cannot listen on %s:%s: %s", config->host, port,
+		                 weir_lookup_words(result));
 	int reason = 0;
 	/* For "*" the IPv6 wildcard address is tried first, as it accepts IPv4 too. */
 	for (int pass = any ? 0 : 1; pass < 2 && *fd < 0; pass++)
