@@ -105,7 +105,7 @@ static const struct setting settings[] = {
 	{"limiter", "threads", NUMBER, AT(limiter.threads), NULL, 1, WEIR_PARTITIONS_MAX, NULL, "number of processors",
      "worker threads; each owns some of the partitions"},
 	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,
-     "half of the machine's memory",
+     "half of the machine's memory, or of the least limit of its systemd unit or container",
      "ceiling for buckets in memory; the least used ones move to the store, all but 8 to 36 bytes each, and to a file "
      "beside it of at most 16 times as much"},
 	{"limiter", "checkpoint_interval", TIME, AT(limiter.checkpoint_interval_ms), "10s", 10, HOUR_MS, NULL, NULL,

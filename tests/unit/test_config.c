@@ -349,7 +349,9 @@ static void the_settings_are_documented(void **state)
 	                       "| `bus.partitions` | number, 1 to 1024 | `16` | partitions that keys are divided into; "
 	                       "cannot change once there is state |\n"));
 	assert_non_null(strstr(text.at, "| `log.level` | `\"debug\"`, `\"info\"`, `\"warning\"`, `\"error\"` | `info` |"));
-	assert_non_null(strstr(text.at, "| `limiter.memory` | size, 16MiB to 1024TiB | half of the machine's memory |"));
+	assert_non_null(strstr(
+		text.at,
+		"| `limiter.memory` | size, 16MiB to 1024TiB | half of the machine's memory, or of the least limit of its systemd unit or container |"));
 	weir_text_deinit(&text);
 }
 
