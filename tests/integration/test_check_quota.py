@@ -172,6 +172,19 @@ def test_tokens_pay_once(place):
             assert tokens[1].rate_limit_strategy.token_bucket.max_tokens == given[-1]
 
 
+def test_tokens_pay_once_where_assignments_are_shorter_than_reports(place):
+    pages = free_port()
+    with serving(place, [zone("short", [sliding(1000, "13s")], key=["user"])], listen={"check_http": f"127.0.0.1:{pages}"}) as \
+            (_, port), channel_to(port) as channel, Quotas(channel) as stream:
+        stream.report(({"user": "ann"}, 0), denied=20)
+        stream.until(lambda: stream.messages >= 3, "it is given several, one after another")
+        stream.told.clear()
+        counted = 1000 - left(pages, "short", "ann")
+        stream.report(({"user": "ann"}, counted))
+        tokens = stream.tokens(user="ann")
+        assert 1000 - left(pages, "short", "ann") == counted + tokens
+
+
 def test_limits_without_a_burst_let_pass_what_reports_allow(place):
     """One token at a time is asked for as soon as there is one, at a report; and kept until it is used or ends."""
     cell = zone("cell", [{"algorithm": "gcra", "rate": 5, "window": "1s", "burst": 0}], key=["user"])

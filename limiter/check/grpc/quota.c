@@ -73,7 +73,8 @@ struct quota_bucket {
 	uint64_t used;        /* requests that the last report let pass */
 	uint64_t spent;       /* let pass without a token, and not counted yet */
 	uint64_t asked_spent; /* of that, what the asks under way count */
-	uint64_t left, late;  /* tokens that no report has named: of the assignment, and of the one before it */
+	uint64_t left, late;  /* tokens that no report has named: of the assignment, and of those before it */
+	bool named;           /* a report came since its last assignment */
 	uint64_t guess;       /* tokens that the next ask is for at most; 0: nobody knows */
 	enum quota_told told;
 	int64_t ends_ms;  /* of what it was told */
@@ -192,13 +193,14 @@ static uint64_t bounded(uint64_t number)
 }
 
 /*
- * Tokens pay for what was let pass. Those of the assignment before were good until the present one arrived, which the stream
- * alone knows; none pays when its time is over, but for what the first report behind it names.
+ * Tokens pay for what was let pass. Those of assignments before were good until the present one arrived, which the stream
+ * alone knows, and there may be several between two reports; none pays when its time is over, but for what the first report behind it names.
  */
 static void pay(struct quota_bucket *bucket, uint64_t allowed, int64_t now_ms)
 {
 	uint64_t by_left = allowed < bucket->left ? allowed : bucket->left, rest = allowed - by_left;
 	uint64_t by_late = rest < bucket->late ? rest : bucket->late;
+	bucket->named = true;
 	bucket->left -= by_left;
 	bucket->late -= by_late;
 	bucket->spent = bounded(bucket->spent + rest - by_late);
@@ -521,7 +523,9 @@ static void tell(struct grpc_call *call, struct weir_text *text, struct quota_bu
                  uint64_t tokens, uint64_t blanket, int64_t ttl_ms)
 {
 	bucket->told = told;
-	bucket->late = bucket->left;
+	/* the next report may name tokens of all that were given since the last one, and what was left then */
+	bucket->late = bucket->named ? bucket->left : bounded(bucket->late + bucket->left);
+	bucket->named = false;
 	bucket->left = tokens;
 	bucket->ends_ms = call->connection->server->base.now_ms + ttl_ms;
 	if (told == TOLD_TOKENS) {
