@@ -53,7 +53,7 @@ function options_of(box, { begins, grain, label_px, select, sync, times, ...more
     scales: { x: { time: true, range: [begins[0], begins.at(-1)] }, y: { range: (_, __, most) => [0, reach(most)] } },
     axes: [
       axis({ values: (_, splits) => (times ? named(splits) : splits.map(() => "")), space: time_px + 24, size: times ? 30 : 8 }),
-      axis({ values: (_, splits) => splits.map(compact), space: 22, size: label_px + 20, incrs: WHOLE }),
+      axis({ values: (_, splits) => splits.map(compact), space: 22, size: Math.max(label_px + 20, Math.ceil(time_px / 2)), incrs: WHOLE }),
     ],
     ...more,
     hooks: { setSelect: [select], ...more.hooks },

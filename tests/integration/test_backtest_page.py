@@ -200,6 +200,14 @@ def test_small_shares_and_short_times_are_shown(place):
         page.until("document.querySelector('.numbers tbody') !== null")
         times = page.run("[...document.querySelectorAll('.numbers tbody time')].map((one) => one.textContent)")
         assert len(set(times)) == len(times) > 10 and ".100" in times[1], times
+        if page.run(DRAWN) is not None:  # the first time stands below the chart's left edge, half of it beside it
+            page.until("document.querySelector('.plot .u-over') !== null")
+            room, time_px = page.run("""(() => {
+                const canvas = document.createElement("canvas").getContext("2d");
+                canvas.font = "12px system-ui, sans-serif";
+                return [document.querySelector(".plot .u-over").offsetLeft, canvas.measureText("10:13:20.000 PM").width];
+            })()""")
+            assert room >= time_px / 2 - 1, (room, time_px)
 
 
 def test_events_of_a_log_are_no_lines(place):

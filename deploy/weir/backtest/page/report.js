@@ -60,7 +60,7 @@ function options_of(box, values) {
     scales: { x: { time: true }, y: { range: (_, __, highest) => [0, reach(highest)] } },
     axes: [
       axis({ values: (_, splits) => splits.map(tick), space: time_px + 24 }),
-      axis({ values: (_, splits) => splits.map(compact), space: 22, size: widest(labels_of(most)) + 20, incrs: WHOLE }),
+      axis({ values: (_, splits) => splits.map(compact), space: 22, size: Math.max(widest(labels_of(most)) + 20, Math.ceil(time_px / 2)), incrs: WHOLE }),
     ],
     series: [{}, ...series.map((one, place) => ({ label: name_of(one), stroke: colour(colour_of(place)), width: 2,
       dash: dash_of(place), paths: stepped, points: { show: at.length === 1 }, show: shown[place] }))],
