@@ -291,6 +291,13 @@ def test_what_cannot_be_suggested_is_said(place):
     assert "--algorithm" in refused(place, "--algorithm", "gcra", *good)
     assert "no source provides the field \"ipp\"" in refused(place, "--key", "ipp", log)
     assert "no request has a key, of 1 lines" in refused(place, "--key", "ipp", log)
+    assert "malformed" not in refused(place, "--key", "ipp", log)
+    said = refused(place, "--key", "ip", "--format", "json", log)
+    assert "no line became a request: 1 of 1 lines are malformed (" in said and "--format" in said, said
+    assert "check --key" not in said and "not json 1" in said, said
+    mixed = place.write("mixed.log", '{"time":1700000000,"user":"ann"}\n' * 2 + "bad\n" * 3)
+    said = refused(place, "--key", "ip", "--format", "json", mixed)
+    assert "no request has a key, of 5 lines" in said and "3 of 5 lines are malformed (" in said, said
     assert "the lines are read twice" in refused(place, "--key", "ip", "-")
     os.mkfifo(place.path("pipe"))
     assert f"{place.path('pipe')} gives them once" in refused(place, "--key", "ip", place.path("pipe"))

@@ -430,6 +430,44 @@ static enum weir_exit read_first(struct suggest *suggest)
 
 /* ---- the limits ---- */
 
+/* "12 of 12 lines are malformed (bad JSON 10, no time 2)" and what helps, if that is known. */
+static void put_malformed(struct weir_text *text, const struct record_counts *counts)
+{
+	const char *before = " (";
+	weir_text_printf(text, "%" PRIu64 " of %" PRIu64 " lines are malformed", record_counts_malformed(counts),
+	                 counts->lines);
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		if (counts->malformed[i] > 0) {
+			weir_text_printf(text, "%s%s %" PRIu64, before, format_reason_text((enum format_reason)i),
+			                 counts->malformed[i]);
+			before = ", ";
+		}
+	weir_text_puts(text, ")");
+	if (counts->unread.help[0] != '\0')
+		weir_text_printf(text, ": %s; the first such line is: %s", counts->unread.help, counts->unread.line);
+}
+
+/* Why there is nothing to find a limit for. */
+static enum weir_status fail_empty(const struct record_counts *counts, struct weir_error *error)
+{
+	struct weir_text text = {0};
+	uint64_t malformed = record_counts_malformed(counts);
+	if (malformed == 0 || counts->records > 0)
+		weir_text_printf(&text,
+		                 "no request has a key, of %" PRIu64 " lines: check --key, --format, and the zone's match and "
+		                 "exempt; weir validate shows the fields of a line",
+		                 counts->lines);
+	if (malformed > 0) {
+		weir_text_puts(&text, text.length > 0 ? ". " : "no line became a request: ");
+		put_malformed(&text, counts);
+	}
+	if (malformed > 0 && counts->records == 0)
+		weir_text_puts(&text, ". Check --format; weir validate shows more of them");
+	enum weir_status status = weir_fail(error, WEIR_INVALID, "%.*s", (int)text.length, text.at);
+	weir_text_deinit(&text);
+	return status;
+}
+
 static enum weir_status find_limits(struct suggest *suggest, struct weir_error *error)
 {
 	static const int64_t any[WEIR_ZONE_LIMITS_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
@@ -441,10 +479,7 @@ static enum weir_status find_limits(struct suggest *suggest, struct weir_error *
 	memcpy(trial->windows_ms, suggest->peaks_options.windows_ms, sizeof trial->windows_ms);
 	peak_table_make(table, suggest->peaks, suggest->partitions, trial->window_count);
 	if (table->keys == 0)
-		return weir_fail(error, WEIR_INVALID,
-		                 "no request has a key, of %" PRIu64 " lines: check --key, --format, and the zone's match and "
-		                 "exempt; weir validate shows the fields of a line",
-		                 suggest->counts.lines);
+		return fail_empty(&suggest->counts, error);
 	suggest->report.allowed = (uint64_t)((unsigned __int128)suggest->share * table->keys / SHARE_ONE);
 	limits_together(table, suggest->report.allowed, table->spared, trial->limits);
 	limits_together(table, suggest->report.allowed, any, suggest->report.unspared);
