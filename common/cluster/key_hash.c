@@ -192,3 +192,14 @@ enum weir_status weir_key_hash_check(struct weir_key_hash *hash, struct weir_sto
 	enum weir_status status = compare(hash, store, check_of(hash, digits), error);
 	return status == WEIR_END ? WEIR_OK : status;
 }
+
+enum weir_status weir_key_hash_settled(struct weir_store *store, bool *settled, struct weir_error *error)
+{
+	char *note = NULL;
+	size_t length;
+	enum weir_status status = store->ops->note_get(store, NOTE, &note, &length, error);
+	*settled = status == WEIR_OK && note != NULL;
+	if (status == WEIR_OK)
+		free(note);
+	return status;
+}

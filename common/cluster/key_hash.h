@@ -56,5 +56,7 @@ WEIR_MUST_USE enum weir_status weir_key_hash_settle(struct weir_key_hash *hash, 
 /** The same for programs that only read the store: it remembers nothing new. */
 WEIR_MUST_USE enum weir_status weir_key_hash_check(struct weir_key_hash *hash, struct weir_store *store,
                                                    struct weir_error *error);
+/** Whether the store remembers one, or that keys are in clear: then an archiver has been at work, whatever it found. */
+WEIR_MUST_USE enum weir_status weir_key_hash_settled(struct weir_store *store, bool *settled, struct weir_error *error);
 
 #endif

@@ -187,6 +187,24 @@ def test_a_directory_that_cannot_be_written(place):
     assert served.stop() == DONE
 
 
+def test_the_archive_of_an_empty_log_is_one(place):
+    """By --once, and of a run that follows."""
+    log = place.write("empty", "")
+    source = {"type": "file", "path": log, "format": "json"}
+    once = place.config(ZONES, [source], name="once.json", archiver={"enabled": True})
+    place.good("run", "--once", "--config", once, "--state", place.path("once"), "--decisions", place.path("out"))
+    live = place.config(ZONES, [{**source, "follow": True}], name="live.json", archiver={"enabled": True})
+    weir = place.start("run", "--config", live, "--state", place.path("live"), "--decisions", place.path("out2"))
+    until(lambda: "following" in weir.said(), "follows", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    for state in ("once", "live"):
+        served = place.start("serve", "--state", place.path(state), "--http", "127.0.0.1:0")
+        until(lambda: b"http://" in served.out(), "serves", running=served)  # pylint: disable=cell-var-from-loop
+        assert served.stop() == DONE, served.said()
+        done = place.run("top", "--state", place.path(state), "--json", "--once")
+        assert done.code() == DONE and "nothing is archived" not in done.said(), done.said()
+
+
 def test_errors_teach(place):
     state = finished(place)
     bare = place.path("bare")

@@ -3,6 +3,7 @@
 #include "deploy/weir/backend/state_directory.h"
 
 #include "common/base/alloc.h"
+#include "common/cluster/key_hash.h"
 #include "common/store/sqlite/store_sqlite.h"
 
 #include <errno.h>
@@ -107,7 +108,9 @@ enum weir_status state_directory_open_archive(const char *path, struct weir_stor
 	enum weir_status status = weir_store_sqlite_open_read_only(path, &opened, error);
 	if (status != WEIR_OK)
 		return status;
-	status = opened->ops->query(opened, any, NULL, 0, take_flag, &archived, error);
+	status = weir_key_hash_settled(opened, &archived, error); /* an archive of an empty log is one */
+	if (status == WEIR_OK && !archived)
+		status = opened->ops->query(opened, any, NULL, 0, take_flag, &archived, error);
 	if (status == WEIR_OK && !archived)
 		status =
 			weir_fail(error, WEIR_INVALID,
