@@ -426,6 +426,10 @@ def test_a_stretch_of_the_log_that_cannot_be_meant_is_refused(place):
                   ("--topic", ".."), ("--state", run.state, "--topic", "2001-01-01T00:00:00Z..")):
         done = place.run("backtest", "--config", run.config, "--json", place.path("r"), *words)
         assert done.code() == USAGE and "--topic" in done.said() and not os.path.exists(place.path("r")), (words, done.said())
+    for stretch, wrong in (("x..y", "FROM is neither"), ("0..y", "TO is neither"), ("5", "FROM..TO is meant"), ("5..3", "must be before")):
+        done = place.run("backtest", "--config", run.config, "--state", run.state, "--topic", stretch)
+        assert done.code() == USAGE and wrong in done.said(), (stretch, done.said())
+        assert ("must be before" in done.said()) == (stretch == "5..3"), done.said()
 
 
 def begin_again(run, rate, lines):

@@ -448,9 +448,9 @@ static enum weir_exit run_log(struct backtest *backtest)
 		.log = &backtest->log,
 		.progress = &backtest->progress,
 	};
-	if (backtest->topic != NULL && !log_range_read(backtest->topic, weir_wall_ms(), options.range))
-		return weir_arguments_refuse(&backtest_line, "--topic %s is no stretch: FROM must be before TO, as in 0..1000",
-		                             backtest->topic);
+	const char *wrong = backtest->topic != NULL ? log_range_read(backtest->topic, weir_wall_ms(), options.range) : NULL;
+	if (wrong != NULL)
+		return weir_arguments_refuse(&backtest_line, "--topic %s is no stretch: %s", backtest->topic, wrong);
 	if (backtest->state_path == NULL && config->bus.type != WEIR_BUS_KAFKA)
 		return weir_arguments_refuse(
 			&backtest_line, "--topic reads the cluster of the first configuration, and %s has none: give --state DIR",

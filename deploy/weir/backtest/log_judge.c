@@ -81,11 +81,16 @@ static bool ends_before_it_begins(const struct log_end range[2])
 	return range[0].kind != LOG_END_OPEN && range[0].kind == range[1].kind && range[0].at >= range[1].at;
 }
 
-bool log_range_read(const char *text, int64_t now_ms, struct log_end range[2])
+const char *log_range_read(const char *text, int64_t now_ms, struct log_end range[2])
 {
 	const char *dots = strstr(text, "..");
-	return dots != NULL && read_end(text, (size_t)(dots - text), now_ms, &range[0]) &&
-	       read_end(dots + 2, strlen(dots + 2), now_ms, &range[1]) && !ends_before_it_begins(range);
+	if (dots == NULL)
+		return "FROM..TO is meant, as in 0..1000 or 2026-05-01..";
+	if (!read_end(text, (size_t)(dots - text), now_ms, &range[0]))
+		return "FROM is neither an offset nor a time";
+	if (!read_end(dots + 2, strlen(dots + 2), now_ms, &range[1]))
+		return "TO is neither an offset nor a time";
+	return ends_before_it_begins(range) ? "FROM must be before TO, as in 0..1000" : NULL;
 }
 
 /* The first offset to ask for: of several partitions the least. */

@@ -19,8 +19,8 @@ struct log_end {
 	int64_t at; /* an offset of every partition, or Unix ms by the log's own clock */
 };
 
-/** Reads "FROM..TO", where each is an offset, a time, or nothing. @return false: it is none, or is empty */
-bool log_range_read(const char *text, int64_t now_ms, struct log_end range[2]);
+/** Reads "FROM..TO", where each is an offset, a time, or nothing. @return NULL; else what is wrong, in words */
+const char *log_range_read(const char *text, int64_t now_ms, struct log_end range[2]);
 
 struct log_judge_options {
 	const struct backtest_policies *policies; /* borrowed, as are all */
