@@ -268,6 +268,7 @@ static bool admit(struct api_call *call, const struct route *route)
 struct reading {
 	struct api_call *call;
 	const struct route *route;
+	int64_t limit_max; /* of the format that is asked for */
 	bool good;
 };
 
@@ -275,13 +276,41 @@ static bool read_parameter(void *context, struct weir_span name, struct weir_spa
 {
 	struct reading *reading = context;
 	const struct route *route = reading->route;
-	reading->good =
-		api_parameter_read(&reading->call->parameters, route->parameters,
-	                       route->csv ? route->csv_limit_max : route->limit_max, name, value, &reading->call->fault);
+	reading->good = api_parameter_read(&reading->call->parameters, route->parameters, reading->limit_max, name, value,
+	                                   &reading->call->fault);
 	return reading->good;
 }
 
-/* "text/csv" before, or without, JSON; whoever takes anything gets JSON. */
+/* Of the format alone, wherever it stands: what is wrong is found when all are read. @param context  api_parameters */
+static bool read_format(void *context, struct weir_span name, struct weir_span value)
+{
+	struct api_fault ignored;
+	if (weir_span_equal(name, weir_span_of(api_parameter_name(API_FORMAT))))
+		(void)api_parameter_read(context, API_BIT(API_FORMAT), 0, name, value, &ignored);
+	return true;
+}
+
+/* "text/csv" before, or without, JSON. */
+static bool prefers_csv(const struct weir_http_request *request)
+{
+	const char *accept = weir_http_field(request, "Accept");
+	const char *csv = accept != NULL ? strcasestr(accept, "text/csv") : NULL;
+	const char *json = accept != NULL ? strcasestr(accept, "application/json") : NULL;
+	return csv != NULL && (json == NULL || csv < json);
+}
+
+/* How many rows may be asked for. */
+static int64_t limit_of(const struct api_call *call, const struct route *route)
+{
+	struct api_parameters asked;
+	api_parameters_init(&asked);
+	weir_http_each_query(call->request, read_format, &asked);
+	bool given = (asked.given & API_BIT(API_FORMAT)) != 0;
+	bool csv = route->csv && (given ? asked.format != API_JSON : prefers_csv(call->request));
+	return csv ? route->csv_limit_max : route->limit_max;
+}
+
+/* Whoever takes anything gets JSON. */
 static bool choose_format(struct api_call *call, const struct route *route)
 {
 	const char *accept = weir_http_field(call->request, "Accept");
@@ -291,10 +320,9 @@ static bool choose_format(struct api_call *call, const struct route *route)
 	}
 	if (accept == NULL || *accept == '\0')
 		return true;
-	const char *csv = strcasestr(accept, "text/csv"), *json = strcasestr(accept, "application/json");
 	bool any = strcasestr(accept, "*/*") != NULL || strcasestr(accept, "application/*") != NULL;
-	call->csv = route->csv && csv != NULL && (json == NULL || csv < json);
-	if (call->csv || json != NULL || any)
+	call->csv = route->csv && prefers_csv(call->request);
+	if (call->csv || any || strcasestr(accept, "application/json") != NULL)
 		return true;
 	return api_fault_set(&call->fault, 406, "Accept", "expected application/json%s", route->csv ? " or text/csv" : "");
 }
@@ -302,9 +330,6 @@ static bool choose_format(struct api_call *call, const struct route *route)
 /* What no parameter shows by itself. */
 static bool check_parameters(struct api_call *call, const struct route *route)
 {
-	if (!call->csv && call->parameters.limit > route->limit_max)
-		return api_fault_set(&call->fault, 400, "limit", "expected a whole number from 1 to %lld",
-		                     (long long)route->limit_max);
 	bool zone_needed =
 		(route->parameters & ZONE) != 0 && route->answer != api_decisions_answer && route->answer != api_blocks_answer;
 	return !zone_needed || (call->parameters.given & ZONE) != 0 ||
@@ -313,7 +338,7 @@ static bool check_parameters(struct api_call *call, const struct route *route)
 
 static bool read_request(struct api_call *call, const struct route *route)
 {
-	struct reading reading = {call, route, true};
+	struct reading reading = {.call = call, .route = route, .limit_max = limit_of(call, route), .good = true};
 	api_parameters_init(&call->parameters);
 	weir_http_each_query(call->request, read_parameter, &reading);
 	return reading.good && choose_format(call, route) && check_parameters(call, route);
@@ -394,7 +419,7 @@ static void handle(void *context, const struct weir_http_request *request, struc
 static bool answer_arguments(struct api_call *call, const struct route *route, const struct api_argument *arguments,
                              size_t count)
 {
-	struct reading reading = {call, route, true};
+	struct reading reading = {.call = call, .route = route, .limit_max = route->limit_max, .good = true};
 	api_parameters_init(&call->parameters);
 	for (size_t i = 0; i < count && reading.good; i++)
 		read_parameter(&reading, weir_span_of(arguments[i].name), arguments[i].value);

@@ -22,7 +22,7 @@ static const char *const names[] = {
 
 static const char *const grains[] = {"hour", "day", NULL};
 static const char *const bys[] = {"passed", "blocked", "total", NULL};
-static const char *const actions[] = {"block", "lift", "allow", "override", NULL};
+static const char *const actions[] = {"block", "lift", NULL};
 static const char *const formats[] = {"json", "csv", "spreadsheet", NULL};
 
 const char *api_parameter_name(enum api_parameter parameter)

@@ -18,7 +18,7 @@ export const keeps = ["span", "zone"]; // of what was chosen in another view
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: [["", "all zones"], ...zones.map((zone) => [zone.name, zone.name])], standard: "" },
   { name: "action", label: "Action", standard: "",
-    options: [["", "all"], ...["block", "lift", "allow", "override"].map((one) => [one, one])] },
+    options: [["", "all"], ...["block", "lift"].map((one) => [one, one])] },
   ...span_fields,
 ];
 

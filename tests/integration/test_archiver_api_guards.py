@@ -124,6 +124,11 @@ def test_refusals_name_what_is_expected(place):
     assert "hour, day" in refused(api, 400, "grain", "counts", {**zone, "grain": "week"})
     assert "1 to 1000" in refused(api, 400, "limit", "decisions", {"limit": 1001})
     assert "1 to 1000000" in refused(api, 400, "limit", "decisions", {"limit": 1000001, "format": "csv"})
+    for most, asked in ((1000, {}), (1000, {"format": "json"}), (1000000, {"format": "spreadsheet"})):
+        assert f"1 to {most}" in refused(api, 400, "limit", "decisions", {"limit": 0, **asked})
+        assert f"1 to {most}" in refused(api, 400, "limit", "decisions", {**asked, "limit": 0})
+    assert "1 to 1000" in refused(api, 400, "limit", "blocks", {"limit": 0})
+    assert refused(api, 400, "action", "decisions", {"action": "allow"}).endswith("block, lift"), "no decision has it"
     for bad in ("0", "-1", "1.5", "1" * 30, " 1"):
         refused(api, 400, "limit", "blocks", {"limit": bad})
     for bad in ("x", "1.2.3", "1.2.3.4.5", "1.2.3.4 ", "99999999999999999999.0.0.0", "1.0x2.3.4"):
