@@ -225,6 +225,24 @@ static int write_json(const struct log_lines *lines, char *text)
 		lines->query, lines->referer, lines->agent, lines->bytes, lines->status, lines->ip);
 }
 
+/* As Fluent Bit sends what a container wrote: a line of the log above in an object. */
+static int write_envelope(const struct log_lines *lines, char *text)
+{
+	char ip[16], when[40];
+	time_t seconds = (time_t)(lines->time_ms / 1000);
+	struct tm tm;
+	log_lines_ip(lines, ip);
+	strftime(when, sizeof when, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&seconds, &tm));
+	return snprintf(
+		text, LINE_BYTES,
+		"{\"date\":%lld.25,\"time\":\"2024-05-01T12:00:00.25Z\",\"stream\":\"stdout\",\"logtag\":\"F\",\"log\":"
+		"\"%s - %s [%s] \\\"%s %s%u%s HTTP/1.1\\\" %u %u \\\"-\\\" \\\"curl\\\"\",\"kubernetes\":{\"pod_name\":"
+		"\"web-%u\",\"namespace_name\":\"shop\",\"pod_id\":\"9f1c\",\"host\":\"node1\",\"container_name\":\"nginx\","
+		"\"docker_id\":\"0123456789abcdef\",\"container_image\":\"nginx:1.27\"}}\n",
+		(long long)(lines->time_ms / 1000), ip, lines->user, when, lines->method, lines->path, lines->item,
+		lines->query, lines->status, lines->bytes, lines->item % 8);
+}
+
 static int write_logfmt(const struct log_lines *lines, char *text)
 {
 	char ip[16];
@@ -358,6 +376,8 @@ int main(int argc, char **argv)
 	static const char usual[] = "ip method path status";
 	bench_format("json", json, usual, text_write(write_json, some), runs);
 	bench_format("json_zeek", json, "ip query proto", text_unpack("zeek-dns-2018.json.gz"), runs);
+	bench_format("json_message", "{\"type\": \"json\", \"message\": \"combined\"}", usual,
+	             text_write(write_envelope, some), runs);
 	bench_format("logfmt", "{\"type\": \"logfmt\"}", usual, text_write(write_logfmt, some), runs);
 	bench_format("delimited", delimited, usual, text_write(write_delimited, some), runs);
 	bench_format("pattern", "{\"type\": \"haproxy\"}", usual, text_write(write_haproxy, some), runs);
