@@ -261,6 +261,16 @@ __attribute__((noinline)) static void cut_beginning(struct record_reader *reader
 	atomic_fetch_add_explicit(&reader->stream->zeros, zeros, memory_order_relaxed);
 }
 
+/* The newest line, which begins there in the chunk, may be the first part of one. */
+static void note_part(struct record_reader *reader, uint32_t begin)
+{
+	const struct source_chunk *chunk = &reader->chunk;
+	if (chunk->positions == NULL)
+		format_note_part(reader->format, begin > 0 ? chunk->position + begin : reader->fed_position);
+	else if (chunk->keeps)
+		format_note_part(reader->format, reader->position - 1);
+}
+
 enum weir_status record_reader_next(struct record_reader *reader)
 {
 	const struct source_chunk *chunk = &reader->chunk;
@@ -291,8 +301,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		}
 		if (reason != FORMAT_SKIP)
 			refuse_line(reader, reason, record_reader_is_fresh(reader));
-		else if (chunk->positions == NULL)
-			format_note_part(reader->format, begin > 0 ? chunk->position + begin : reader->fed_position);
+		else
+			note_part(reader, begin);
 	}
 	return WEIR_AGAIN;
 }

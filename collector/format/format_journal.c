@@ -26,5 +26,6 @@ const struct format_kind format_journal = {
 	.takes = FORMAT_TAKES_FIELDS,
 	.options = options,
 	.message = "MESSAGE",
+	.message_is_cut = true,
 	.create = create,
 };

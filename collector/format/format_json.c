@@ -5,8 +5,8 @@
  * The scanner (json_scan.c) gathers the wanted members; this only says which name serves which field.
  */
 #include "collector/format/format_slots.h"
-#include "collector/format/json_scan.h"
 #include "collector/format/line_text.h"
+#include "collector/record/json_scan.h"
 #include "common/base/alloc.h"
 #include "common/record/client_ip.h"
 
@@ -138,6 +138,12 @@ enum weir_status format_json_members_new(const struct weir_json *config, const s
 	json->format.takes_cut = (kind->takes & FORMAT_NEEDS_IP) != 0;
 	*format = &json->format;
 	return WEIR_OK;
+}
+
+struct json_scan *format_json_scan(struct format *format)
+{
+	assert(format->parse == parse);
+	return &((struct format_json *)format)->scan;
 }
 
 static const struct json_place *place_of(const struct json_place *places, struct weir_span name)

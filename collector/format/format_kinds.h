@@ -32,6 +32,7 @@ struct format_kind {
 	const struct weir_json_rule *options;
 	/* Where it is a head: the field that has the message after it. NULL: it is none. */
 	const char *message;
+	bool message_is_cut;               /* members beside it may say that it is a part of one (line_marks.h) */
 	bool message_is_whole;             /* all that its program wrote at once, line feeds included */
 	const struct ready_reader *reader; /* of a ready one (format_ready.h); NULL: it has none */
 	const struct json_place *places;   /* of a preset of `json` (format_options.h); NULL: it is none */

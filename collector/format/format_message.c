@@ -5,8 +5,9 @@
  * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
  * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program
  * that wrote the line beside what the line says. The head says how often the message came. A message
- * whose end is missing is given only to a format that takes such lines.
+ * whose end is missing is given only to a format that takes such lines. What the journal has in parts is joined first.
  */
+#include "collector/cut/line_marks.h"
 #include "collector/format/format_options.h"
 #include "collector/format/line_text.h"
 #include "common/base/alloc.h"
@@ -19,17 +20,35 @@ struct format_message {
 	uint32_t message;           /* the field that the head gives it as */
 	uint32_t wanted_count;
 	uint8_t wanted[WEIR_FIELD_MAX]; /* the zones' fields */
+	struct json_scan *scan;         /* the head's, where messages may be parts; NULL: they are whole */
+	struct line_marks marks;        /* where they may */
+	struct line_parts parts;
 };
+
+static enum format_reason join(struct format_message *both, struct weir_span line, struct weir_span *message)
+{
+	if (!line_marks_may_be_part(&both->marks, both->scan, &both->parts))
+		return FORMAT_OK;
+	struct line_part part = line_marks_part(&both->marks, both->scan, line);
+	part.looks_back = both->format.looks_back;
+	return line_parts_join(&both->parts, &part, message);
+}
 
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_message *both = (struct format_message *)format;
 	struct weir_record head;
+	line_parts_next(&both->parts, length);
 	both->head->cut = format->cut;
 	enum format_reason reason = format_parse(both->head, line, length, &head);
 	if (reason != FORMAT_OK)
 		return reason;
 	struct weir_span message = head.fields[both->message];
+	if (both->scan != NULL) {
+		reason = join(both, (struct weir_span){.at = line, .length = length}, &message);
+		if (reason != FORMAT_OK)
+			return reason;
+	}
 	if (message.at == NULL)
 		return FORMAT_SKIP;
 	if (head.cut && !both->body->takes_cut)
@@ -65,22 +84,30 @@ static struct weir_span header(const struct format *format)
 
 static struct weir_span unfinished(struct format *format)
 {
-	return format_unfinished(((struct format_message *)format)->body);
+	struct format_message *both = (struct format_message *)format;
+	struct weir_span line = line_parts_unfinished(&both->parts);
+	return line.at != NULL ? line : format_unfinished(both->body);
 }
 
 static void note_part(struct format *format, uint64_t before)
 {
-	format_note_part(((struct format_message *)format)->body, before);
+	struct format_message *both = (struct format_message *)format;
+	if (!line_parts_note(&both->parts, before))
+		format_note_part(both->body, before);
 }
 
 static uint64_t held(const struct format *format)
 {
-	return format_held(((const struct format_message *)format)->body);
+	const struct format_message *both = (const struct format_message *)format;
+	uint64_t before = format_held(both->body), own = line_parts_held(&both->parts);
+	return own < before ? own : before;
 }
 
 static void take_over(struct format *format, struct format *from)
 {
-	format_take_over(((struct format_message *)format)->body, ((struct format_message *)from)->body);
+	struct format_message *both = (struct format_message *)format, *before = (struct format_message *)from;
+	line_parts_take_over(&both->parts, &before->parts);
+	format_take_over(both->body, before->body);
 }
 
 static void message_free(struct format *format)
@@ -88,6 +115,9 @@ static void message_free(struct format *format)
 	struct format_message *both = (struct format_message *)format;
 	format_free(both->head);
 	format_free(both->body);
+	if (both->scan != NULL)
+		line_marks_deinit(&both->marks);
+	line_parts_deinit(&both->parts);
 	free(both);
 }
 
@@ -123,6 +153,7 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 	struct format_message *both = weir_alloc(1, sizeof *both);
 	both->format.parse = parse;
 	both->format.free = message_free;
+	line_parts_init(&both->parts);
 	enum weir_status status = format_new_inside(body, fields, &both->body, error);
 	if (status == WEIR_OK)
 		status = make_head(both, kind, config, fields, error);
@@ -141,12 +172,17 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 	both->format.header = both->body->header != NULL ? header : NULL;
 	/* A message of syslog is all that was written; the journal makes an entry of each line. */
 	both->body->lines = kind->message_is_whole ? FORMAT_LINES_WHOLE : FORMAT_LINES_APART;
-	if (both->body->unfinished != NULL) {
+	if (kind->message_is_cut) {
+		both->scan = format_json_scan(both->head);
+		line_marks_init(&both->marks, both->scan, true);
+	}
+	if (both->body->unfinished != NULL || both->scan != NULL) {
 		both->format.unfinished = unfinished;
 		both->format.note_part = note_part;
 		both->format.held = held;
 	}
-	both->format.take_over = both->body->take_over != NULL ? take_over : NULL;
+	both->format.malformed = both->head->malformed;
+	both->format.take_over = both->body->take_over != NULL || both->scan != NULL ? take_over : NULL;
 	*format = &both->format;
 	return WEIR_OK;
 }

@@ -98,6 +98,11 @@ WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *c
                                                        const struct weir_field_table *fields, struct format **format,
                                                        struct weir_error *error);
 
+struct json_scan;
+
+/** The scan that a format of format_json_members_new() makes of each line: its owner may look for more names there. */
+struct json_scan *format_json_scan(struct format *format);
+
 /* A column that serves a field of another name, unless "fields" says which does. The last one that a header has counts. */
 struct format_alias {
 	const char *field, *column;

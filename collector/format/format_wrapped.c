@@ -7,36 +7,28 @@
  *     {"message":"192.0.2.7 - - […","host":{"name":"web1"}}                                    in json: an envelope
  *
  * The format of the message reads the line; its time, where it has none, and its absent fields are the outer line's.
- * Docker and CRI cut long lines into parts, which are joined again for each of the two streams, up to the longest line
- * that there may be. Where a part begins is the writer's choice, so a last part alone could be a line with any address in
- * it. Docker's has no mark that tells it. So parts are kept from file to file of a stream, as engines rotate between them,
- * and reading never goes on behind the first of them (held).
+ * Docker and CRI cut long lines into parts, which are joined again (line_parts.c) for each of the two streams, up to the
+ * longest line that there may be; those in an envelope for each stream of each container (line_marks.c). Docker's last part
+ * has no mark that tells it. So parts are kept from file to file of a stream, as engines rotate between them, and reading
+ * never goes on behind the first of them (held).
  */
+#include "collector/cut/line_marks.h"
+#include "collector/cut/line_parts.h"
 #include "collector/format/format_slots.h"
-#include "collector/format/json_scan.h"
 #include "collector/format/line_text.h"
+#include "collector/record/json_scan.h"
 #include "common/base/alloc.h"
-#include "common/base/text.h"
 #include "common/json/json_shape.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum outer { OUTER_DOCKER, OUTER_CRI, OUTER_JSON };
 
-enum { LINES_MAX = 5, STREAMS = 2, NO_NODE = 0 };
+enum { LINES_MAX = 5, NO_NODE = 0 };
 
-/* A line whose end has not come when so much came behind its beginning is not waited for: what is read again has a bound. */
-enum { HELD_MOST_BYTES = 16 << 20 };
-
-/* The parts of a line that is not whole yet. */
-struct parts {
-	struct weir_text text;
-	bool open;       /* there are some, perhaps empty ones */
-	bool too_long;   /* there were more than a line may have: those are not here */
-	bool noted;      /* the next is known */
-	uint64_t before; /* the position before the first of them */
-	uint64_t from;   /* format_wrapped.bytes at the first of them */
-};
+static_assert((int)LINE_PARTS_LINE_MAX_BYTES == (int)FORMAT_LINE_MAX_BYTES,
+              "what is joined may be as long as any line");
 
 struct format_wrapped {
 	struct format format;
@@ -50,10 +42,8 @@ struct format_wrapped {
 	uint32_t stream_node;
 	bool settles_path; /* what the format's own is where the line within has no path */
 	int stream_slot;   /* of CRI's stream; -1: not wanted */
-	struct parts parts[STREAMS];
-	struct parts *joined; /* what the last line was, and is to be cleared; NULL: nothing */
-	struct parts *newest; /* what the last line is a part of; NULL: it is whole */
-	uint64_t bytes;       /* of all lines */
+	struct line_parts parts;
+	struct line_marks marks; /* of an envelope */
 };
 
 /* A line taken out of its outer one. */
@@ -92,40 +82,23 @@ static bool unwrap_json(struct format_wrapped *wrapped, struct weir_span text, s
 		out->line = json_scan_value(&wrapped->scan, wrapped->line_nodes[i]);
 	out->error_stream = text_is(json_scan_value(&wrapped->scan, wrapped->stream_node), "stderr");
 	out->partial = wrapped->outer == OUTER_DOCKER && out->line.length > 0 && !text_ends(out->line, "\n");
-	out->line = text_line(out->line);
 	return out->line.at != NULL;
 }
 
-static void clear_parts(struct parts *parts)
-{
-	weir_text_clear(&parts->text);
-	parts->open = parts->too_long = parts->noted = false;
-}
-
 /* Joins a part to those before it; gives FORMAT_OK when the line is whole. */
-static enum format_reason join(struct format_wrapped *wrapped, struct unwrapped *out)
+static enum format_reason join(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
 {
-	struct parts *parts = &wrapped->parts[out->error_stream];
-	if (!out->partial && !parts->open)
+	struct line_parts *parts = &wrapped->parts;
+	bool in_json = wrapped->outer == OUTER_JSON;
+	bool may_be_part = in_json ? line_marks_may_be_part(&wrapped->marks, &wrapped->scan, parts)
+	                           : out->partial || line_parts_wait(parts);
+	if (!may_be_part)
 		return FORMAT_OK;
-	if (wrapped->format.looks_back) /* no line of a header is as long as those that are cut */
-		return FORMAT_SKIP;
-	if (!parts->open)
-		parts->from = wrapped->bytes;
-	parts->open = true;
-	if (parts->text.length + out->line.length > FORMAT_LINE_MAX_BYTES)
-		parts->too_long = true;
-	else if (out->line.length > 0)
-		weir_text_append(&parts->text, out->line.at, out->line.length);
-	if (out->partial) {
-		wrapped->newest = parts;
-		return FORMAT_SKIP;
-	}
-	wrapped->joined = parts;
-	if (parts->too_long)
-		return FORMAT_LINE_TOO_LONG;
-	out->line = (struct weir_span){.at = parts->text.at, .length = (uint32_t)parts->text.length};
-	return FORMAT_OK;
+	struct line_part part = in_json
+	                            ? line_marks_part(&wrapped->marks, &wrapped->scan, text)
+	                            : (struct line_part){.key.low = out->error_stream, .named = true, .more = out->partial};
+	part.looks_back = wrapped->format.looks_back; /* no line of a header is as long as those that are cut */
+	return line_parts_join(parts, &part, &out->line);
 }
 
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
@@ -133,16 +106,15 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct format_wrapped *wrapped = (struct format_wrapped *)format;
 	struct weir_span text = {.at = line, .length = length};
 	struct unwrapped out = {0};
-	if (wrapped->joined != NULL)
-		clear_parts(wrapped->joined);
-	wrapped->joined = wrapped->newest = NULL;
-	wrapped->bytes += length;
+	line_parts_next(&wrapped->parts, length);
 	bool good = wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
 	if (!good)
 		return format->malformed;
-	enum format_reason reason = join(wrapped, &out);
+	enum format_reason reason = join(wrapped, text, &out);
 	if (reason != FORMAT_OK)
 		return reason;
+	if (wrapped->outer != OUTER_CRI)
+		out.line = text_line(out.line);
 	struct weir_span time = out.values[FORMAT_SLOT_TIME];
 	if (wrapped->slots.time_second != 0)
 		time = format_join_time(&wrapped->options, time, out.values[wrapped->slots.time_second]);
@@ -168,59 +140,31 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	return FORMAT_OK;
 }
 
-/* What it gives is cleared by the next call, as a line that was joined is. */
 static struct weir_span unfinished(struct format *format)
 {
 	struct format_wrapped *wrapped = (struct format_wrapped *)format;
-	if (wrapped->joined != NULL)
-		clear_parts(wrapped->joined);
-	wrapped->joined = NULL;
-	for (int i = 0; i < STREAMS; i++) {
-		struct parts *parts = &wrapped->parts[i];
-		if (!parts->open)
-			continue;
-		wrapped->joined = parts;
-		return (struct weir_span){.at = parts->text.at != NULL ? parts->text.at : "",
-		                          .length = (uint32_t)parts->text.length};
-	}
-	return format_unfinished(wrapped->body);
+	struct weir_span line = line_parts_unfinished(&wrapped->parts);
+	return line.at != NULL ? line : format_unfinished(wrapped->body);
 }
 
 static void note_part(struct format *format, uint64_t before)
 {
 	struct format_wrapped *wrapped = (struct format_wrapped *)format;
-	struct parts *parts = wrapped->newest;
-	if (parts == NULL || parts->noted)
-		return;
-	parts->noted = true;
-	parts->before = before;
+	if (!line_parts_note(&wrapped->parts, before))
+		format_note_part(wrapped->body, before);
 }
 
 static uint64_t held(const struct format *format)
 {
 	const struct format_wrapped *wrapped = (const struct format_wrapped *)format;
-	uint64_t before = format_held(wrapped->body);
-	for (int i = 0; i < STREAMS; i++) {
-		const struct parts *parts = &wrapped->parts[i];
-		bool waited_for = parts->noted && parts != wrapped->joined && wrapped->bytes - parts->from < HELD_MOST_BYTES;
-		if (waited_for && parts->before < before)
-			before = parts->before;
-	}
-	return before;
+	uint64_t before = format_held(wrapped->body), own = line_parts_held(&wrapped->parts);
+	return own < before ? own : before;
 }
 
 static void take_over(struct format *format, struct format *from)
 {
 	struct format_wrapped *wrapped = (struct format_wrapped *)format, *before = (struct format_wrapped *)from;
-	for (int i = 0; i < STREAMS; i++) {
-		struct parts *parts = &before->parts[i];
-		if (!parts->open || parts == before->joined)
-			continue;
-		weir_text_deinit(&wrapped->parts[i].text);
-		wrapped->parts[i] = *parts;
-		*parts = (struct parts){.open = false};
-	}
-	wrapped->bytes = before->bytes;
+	line_parts_take_over(&wrapped->parts, &before->parts);
 	format_take_over(wrapped->body, before->body);
 }
 
@@ -241,8 +185,9 @@ static void wrapped_free(struct format *format)
 	struct format_wrapped *wrapped = (struct format_wrapped *)format;
 	format_free(wrapped->body);
 	json_scan_deinit(&wrapped->scan);
-	for (int i = 0; i < STREAMS; i++)
-		weir_text_deinit(&wrapped->parts[i].text);
+	line_parts_deinit(&wrapped->parts);
+	if (wrapped->outer == OUTER_JSON)
+		line_marks_deinit(&wrapped->marks);
 	format_options_deinit(&wrapped->options);
 	free(wrapped);
 }
@@ -339,7 +284,10 @@ static enum weir_status make(const struct weir_json *config, const struct format
 	                                  .held = held,
 	                                  .take_over = take_over};
 	wrapped->outer = outer;
+	line_parts_init(&wrapped->parts);
 	json_scan_init(&wrapped->scan);
+	if (outer == OUTER_JSON) /* first, so that each of the other names is found before them */
+		line_marks_init(&wrapped->marks, &wrapped->scan, false);
 	enum weir_status status = fill(wrapped, config, kind, fields, error);
 	if (status != WEIR_OK) {
 		format_free(&wrapped->format);

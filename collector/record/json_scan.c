@@ -5,7 +5,7 @@
  * Along with the text goes the place in the tree of wanted names; where the two part, the node is NOWHERE, and what
  * follows is only checked. Most members are, so the work is to get over strings and numbers quickly.
  */
-#include "collector/format/json_scan.h"
+#include "collector/record/json_scan.h"
 
 #include "common/base/alloc.h"
 #include "common/record/find.h"

@@ -60,6 +60,8 @@ struct source_chunk {
 	uint64_t position; /* of data[0]; a line's own position is position + the offset of the byte after its newline */
 	/* NULL, or each line's own position, if positions do not count bytes: they increase from line to line */
 	const uint64_t *positions;
+	/* Of lines with such positions: they can be read again from any of them, however much came since. */
+	bool keeps;
 	/*
 	 * In the first chunk of an incarnation that begins in the middle of its file: the file's first whole lines, for
 	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.

@@ -3,7 +3,7 @@
  * Any bytes as a message of the Forward protocol: its lines do not depend on the parts in which they are taken, each is
  * one object with the message's tag, and none is longer than a line may be by more than the byte that tells so.
  */
-#include "collector/format/json_scan.h"
+#include "collector/record/json_scan.h"
 #include "collector/source/push/forward/forward_lines.h"
 #include "tests/fuzz/require.h"
 

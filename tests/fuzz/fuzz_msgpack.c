@@ -3,7 +3,7 @@
  * Any bytes as MessagePack: what is measured, passed over and written agree on where a value ends, and what is written
  * is an object of JSON to who reads the lines, one line, and no longer than it may be.
  */
-#include "collector/format/json_scan.h"
+#include "collector/record/json_scan.h"
 #include "collector/source/push/forward/msgpack_json.h"
 #include "tests/fuzz/require.h"
 

@@ -239,7 +239,7 @@ static enum step read_file(struct journal_source *source, struct journal_stream 
 /* Fills the chunk with the lines, or with the long line that waited after them. */
 static void hand_out(struct journal_stream *stream, struct source_chunk *chunk)
 {
-	*chunk = (struct source_chunk){.stream = &stream->stream, .positions = stream->positions};
+	*chunk = (struct source_chunk){.stream = &stream->stream, .positions = stream->positions, .keeps = true};
 	if (stream->count > 0) {
 		chunk->data = stream->text.at;
 		chunk->length = stream->text.length;

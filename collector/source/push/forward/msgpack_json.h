@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* Below JSON_SCAN_DEPTH_MAX (collector/format/json_scan.h), so that what is written can be read. */
+/* Below JSON_SCAN_DEPTH_MAX (collector/record/json_scan.h), so that what is written can be read. */
 enum { MSGPACK_DEPTH_MAX = 60 };
 
 enum msgpack_kind {
