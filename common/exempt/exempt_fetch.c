@@ -12,6 +12,7 @@
 #include "common/bytes/http_address.h"
 #include "common/exempt/exempt_body.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 #include "common/http_client/http_client.h"
 #include "common/json/units.h"
 
@@ -172,7 +173,7 @@ static int64_t doubt_ms(const struct weir_exempt_fetch *fetch)
 /* The copy is what the server has. A restart that cannot see when shows its age as more than it is. */
 static void confirm(struct weir_exempt_fetch *fetch, struct fetched_list *list)
 {
-	int file = open(list->confirmed, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	int file = weir_file_make(list->confirmed, O_WRONLY, 0640);
 	list->good_ms = weir_wall_ms();
 	if (file >= 0) {
 		(void)futimens(file, NULL);

@@ -9,6 +9,7 @@
 #include "common/files/durable_file.h"
 
 #include "common/base/alloc.h"
+#include "common/files/file_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,9 +84,9 @@ enum weir_status weir_durable_write(const char *path, const void *bytes, size_t 
 	if (status != WEIR_OK)
 		return status;
 
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	int fd = weir_file_make(temporary, O_WRONLY | O_TRUNC, 0640);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, strerror(errno));
+		return weir_file_refused(error, "cannot create", temporary);
 	size_t written;
 	if (weir_write_all(fd, bytes, length, &written) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
@@ -127,7 +128,7 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 	if (fd < 0) {
 		if (errno == ENOENT)
 			return WEIR_OK;
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_file_refused(error, "cannot open", path);
 	}
 	enum weir_status status = WEIR_OK;
 	char *memory = NULL;
@@ -160,7 +161,7 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 /* One level; *made says whether it is new. */
 static enum weir_status make_one(const char *path, bool *made, struct weir_error *error)
 {
-	*made = mkdir(path, 0750) == 0;
+	*made = weir_directory_make_one(path, 0750) == 0;
 	if (*made)
 		return WEIR_OK;
 	int reason = errno;
@@ -205,9 +206,9 @@ enum weir_status weir_directory_lock(const char *directory, struct weir_director
 	enum weir_status status = weir_path_format(path, error, "%s/lock", directory);
 	if (status != WEIR_OK)
 		return status;
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	int fd = weir_file_make(path, O_RDWR, 0640);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_file_refused(error, "cannot open", path);
 
 	char text[32];
 	int taken = flock(fd, LOCK_EX | LOCK_NB);

@@ -12,6 +12,7 @@
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 #include "common/files/file_place.h"
 #include "common/files/line_file_names.h"
 
@@ -78,7 +79,7 @@ static int open_path(const char *path)
 	struct stat about;
 	if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
 		return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	return open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+	return weir_file_make(path, O_RDWR | O_APPEND, 0640);
 }
 
 /* Lines of an earlier run may end in the middle of one: what follows starts on a line of its own. */
@@ -130,7 +131,7 @@ enum weir_status weir_line_file_open(const struct weir_line_file_options *option
 	int fd = open_path(options->path);
 	bool unread = fd < 0 && is_unread_pipe(options->path);
 	if (fd < 0 && !unread)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
+		return weir_file_refused(error, "cannot open", options->path);
 	struct weir_line_file *opened = file_new(options->path, fd, false);
 	opened->named_pipe |= unread;
 	opened->rotate_bytes = opened->regular ? options->rotate_bytes : 0;

@@ -7,6 +7,7 @@
 #include "common/files/line_file_names.h"
 
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -103,7 +104,7 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 {
 	int fd = open(name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name, strerror(errno));
+		return weir_file_refused(error, "cannot open", name);
 	enum weir_status status = WEIR_OK;
 	struct stat about;
 	if (fstat(fd, &about) != 0)

@@ -799,5 +799,43 @@ def test_the_default_state_directory_is_of_the_user(place):
     assert os.listdir(place.path("xdg", "weir"))
 
 
+def owners(directory):
+    """Who owns what is there."""
+    return {os.lstat(os.path.join(parent, name)).st_uid
+            for parent, folders, files in os.walk(directory) for name in folders + files}
+
+
+def test_what_root_did_on_a_state_does_not_keep_its_user_out(place):
+    """An administrator's command, and a run as root, on the state of a service that runs as another user."""
+    if os.geteuid() != 0:
+        raise cases.Skipped("only root can act for another user")
+    user = {"user": 65534, "group": 65534, "extra_groups": []}
+    os.chmod(place.directory, 0o755)
+    os.mkdir(place.path("service"))
+    os.chown(place.path("service"), 65534, 65534)
+    log = place.write("log", burst("ann", 4))
+    config = place.config(site(), [source(log)])
+    where = {"state": "service/state", "out": "service/out"}
+    weir = follow(place, config, **where)  # as root
+    said(weir, "following")
+    assert weir.stop() == DONE, weir.said()
+    place.good("block", "bob", "--zone", "site", "--for", "1h", "--state", place.path("service/state"), "--config", config)
+    assert owners(place.path("service")) == {65534}, owners(place.path("service"))
+    weir = follow(place, config, **where, **user)
+    until(lambda: {"ann", "bob"} <= set(keys(place, "service/out")), "both are blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+    segments = place.path("service/state/log/events")
+    for name in os.listdir(segments):  # as a version before this one left it
+        os.chown(os.path.join(segments, name), 0, 0)
+    told = place.run("doctor", "--state", place.path("service/state"), "--config", config).out().decode()
+    assert f" belongs to root, and {place.path('service/state')} to nobody" in told, told
+    assert f"chown -R nobody {place.path('service/state')}" in told, told
+    weir = follow(place, config, **where, **user)
+    assert weir.wait() == FAILED, weir.said()
+    assert ("Permission denied: it belongs to root, and this process runs as nobody: chown -R nobody "
+            f"{segments}") in weir.said(), weir.said()
+
+
 if __name__ == "__main__":
     cases.main(globals())

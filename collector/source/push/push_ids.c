@@ -15,6 +15,7 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -321,12 +322,12 @@ static enum weir_status open_newest(struct push_ids *ids, struct weir_error *err
 	if (status != WEIR_OK)
 		return status;
 	bool is_new = ids->file_bytes == 0;
-	ids->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	ids->fd = weir_file_make(path, O_WRONLY, 0640);
+	if (ids->fd < 0)
+		return weir_file_refused(error, "cannot write", path);
 	/* Room ahead: a disk that the spool has filled must still take the ids of what may go. */
-	if (ids->fd >= 0)
-		(void)fallocate(ids->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)ids->file_bytes + AHEAD_BYTES);
-	if (ids->fd < 0 || ftruncate(ids->fd, (off_t)ids->file_bytes) != 0 ||
-	    lseek(ids->fd, (off_t)ids->file_bytes, SEEK_SET) < 0 ||
+	(void)fallocate(ids->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)ids->file_bytes + AHEAD_BYTES);
+	if (ftruncate(ids->fd, (off_t)ids->file_bytes) != 0 || lseek(ids->fd, (off_t)ids->file_bytes, SEEK_SET) < 0 ||
 	    (is_new && weir_write_all(ids->fd, first_line, HEAD_BYTES, &(size_t){0}) != 0))
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	if (status == WEIR_OK && is_new)

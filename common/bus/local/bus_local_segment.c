@@ -10,6 +10,7 @@
 #include "common/bus/local/bus_local_segment.h"
 
 #include "common/base/alloc.h"
+#include "common/files/file_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -120,9 +121,9 @@ enum weir_status weir_bus_segment_create(const char *directory, struct weir_bus_
 		goto cleanup;
 	}
 	weir_bus_segment_header_encode(header, bytes);
-	*fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	*fd = weir_file_make(path, O_RDWR | O_TRUNC, 0640);
 	if (*fd < 0)
-		status = weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
+		status = weir_file_refused(error, "cannot create", path);
 	else if (weir_bus_write(*fd, bytes, length, 0) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	else if (fdatasync(*fd) != 0)
@@ -156,7 +157,7 @@ enum weir_status weir_bus_segment_open_file(const char *directory, uint64_t sequ
 		return status;
 	*fd = open(path, flags | O_CLOEXEC);
 	if (*fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_file_refused(error, "cannot open", path);
 	return WEIR_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/text.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,11 +100,13 @@ static enum weir_status open_file(const char *path, const char *file, int flags,
  */
 static enum weir_status make_file(const char *path, struct weir_error *error)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	int fd = weir_file_make(path, O_RDWR | O_EXCL, 0640);
 	if (fd >= 0)
 		close(fd);
 	else if (errno != EEXIST)
-		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
+		return weir_file_refused(error, "cannot create", path);
+	else if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
+		return weir_file_refused(error, "cannot open", path);
 	return WEIR_OK;
 }
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory of `weir run`: whether it is held, and can be read and written. */
 #include "common/bus/local/bus_local_scan.h"
+#include "common/files/file_owner.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/doctor/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char state_check[] = "state";
@@ -48,6 +52,29 @@ static void check_store(struct doctor *doctor, const struct weir_check *check)
 	state_directory_close(&state);
 }
 
+/* What root made there in an earlier version, or somebody copied: its owner is not who the directory belongs to. */
+static void check_owners(const struct doctor *doctor, const struct weir_check *check)
+{
+	char *paths[] = {(char *)(uintptr_t)doctor->state, NULL};
+	char owner[WEIR_USER_NAME_BYTES], other[WEIR_USER_NAME_BYTES];
+	struct stat about;
+	FTS *walk = stat(doctor->state, &about) == 0 ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	if (walk == NULL)
+		return;
+	for (const FTSENT *entry; (entry = fts_read(walk)) != NULL;) {
+		if ((entry->fts_info != FTS_F && entry->fts_info != FTS_D) || entry->fts_statp->st_uid == about.st_uid)
+			continue;
+		weir_user_name(about.st_uid, owner);
+		weir_user_name(entry->fts_statp->st_uid, other);
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
+		                  "%s belongs to %s, and %s to %s\nweir run as %s cannot start, or cannot store\n"
+		                  "chown -R %s %s (runbook: process-down)",
+		                  entry->fts_path, other, doctor->state, owner, owner, owner, doctor->state);
+		break;
+	}
+	fts_close(walk);
+}
+
 void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 {
 	char path[WEIR_PATH_BYTES];
@@ -62,14 +89,16 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 			doctor->state, strerror(errno), check->config_words, doctor->state);
 		return;
 	}
-	if (weir_directory_look(doctor->state) == WEIR_DIRECTORY_FREE)
+	if (weir_directory_look(doctor->state) == WEIR_DIRECTORY_FREE) {
+		check_owners(doctor, check); /* whoever holds it has opened its files */
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"weir run is not running: nobody holds %s\nNothing is judged, and nobody is newly blocked\nsystemctl "
 			"start weir, or weir run %s --state %s (runbook: process-down)",
 			doctor->state, check->config_words, doctor->state);
-	else
+	} else {
 		weir_findings_good(check->findings, "state: weir run holds %s", doctor->state);
+	}
 	if (faccessat(AT_FDCWD, doctor->state, W_OK | X_OK, AT_EACCESS) != 0 && errno == EROFS)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
