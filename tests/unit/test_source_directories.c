@@ -3,6 +3,8 @@
 #include "collector/source/file/file_listing.h"
 #include "tests/unit/rotation_fixture.h"
 
+#include <sys/resource.h>
+
 /* Whether its first problem is that there is nothing to read. */
 static bool is_absent(struct reader *reader)
 {
@@ -300,11 +302,35 @@ static void a_directory_that_is_gone_is_looked_for_around(void **state)
 	end();
 }
 
+/* glob() finds nothing then, and says no more. */
+static void no_descriptor_left_is_no_missing_file(void **state)
+{
+	(void)state;
+	char pattern[256], text[256], wanted[256];
+	struct rlimit before, none;
+	begin();
+	snprintf(pattern, sizeof pattern, "%s/*.log", log_directory);
+	snprintf(wanted, sizeof wanted, "cannot read the directory %s: Too many open files", log_directory);
+	int next = dup(STDIN_FILENO);
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &before));
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &none));
+	bool found = file_listing_obstacle(pattern, text, sizeof text);
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &before));
+	assert_true(found);
+	assert_string_equal(wanted, text);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_deleted_file_says_what_is_unread),
 		cmocka_unit_test(directories_come_and_go),
+		cmocka_unit_test(no_descriptor_left_is_no_missing_file),
 		cmocka_unit_test(what_is_in_the_way_of_a_pattern_is_named),
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
 		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),

@@ -73,6 +73,20 @@ void file_listing_each_closed(const char *pattern, void (*call)(void *context, c
 	}
 }
 
+/* Why a directory cannot be passed, or be listed: not allowed, or no descriptor is left. @return an errno; 0: it can */
+static int fault_of(const char *path, bool listed)
+{
+	if (faccessat(AT_FDCWD, path, listed ? R_OK | X_OK : X_OK, AT_EACCESS) != 0)
+		return errno;
+	if (!listed)
+		return 0;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int failed = fd < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return failed;
+}
+
 bool file_listing_obstacle(const char *pattern, char *text, size_t bytes)
 {
 	char path[PATH_MAX];
@@ -85,11 +99,13 @@ bool file_listing_obstacle(const char *pattern, char *text, size_t bytes)
 			return false;
 		memcpy(path, pattern, length);
 		path[length] = '\0';
-		if (faccessat(AT_FDCWD, path, last ? R_OK | X_OK : X_OK, AT_EACCESS) == 0 || errno == ENOENT)
+		int failed = fault_of(path, last);
+		if (failed == 0 || failed == ENOENT)
 			continue;
-		int failed = errno;
-		snprintf(text, bytes, "cannot read the directory %.150s: %s (running as uid %u)", path, strerror(failed),
-		         (unsigned)geteuid());
+		snprintf(text, bytes, "cannot read the directory %.150s: %s", path, strerror(failed));
+		size_t used = strlen(text);
+		if (failed == EACCES)
+			snprintf(text + used, bytes - used, " (running as uid %u)", (unsigned)geteuid());
 		return true;
 	}
 	return false;

@@ -39,7 +39,8 @@ void file_listing_deinit(struct file_listing *listing);
 void file_listing_each_closed(const char *pattern, void (*call)(void *context, const char *path), void *context);
 
 /**
- * Why nothing can be found by a pattern: the directory before its first wildcard that cannot be read.
+ * Why nothing can be found by a pattern: the directory before its first wildcard that cannot be read, also for want of a
+ * descriptor, of which glob() says nothing.
  *
  * @param text  set to it, for people
  * @return false: none is in the way
