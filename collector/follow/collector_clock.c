@@ -61,7 +61,7 @@ static void tell_twice(struct collector *collector, struct source_clock *clock, 
 	clock->twice_ms = monotonic_ms;
 	weir_log(
 		collector->options.log, WEIR_LOG_WARNING, "collector",
-		"source %s, %s: its local times exist twice now, as the clock is set back, and count as the earlier ones. "
+		"source %s, %s: the clock was set back, so its local times of this hour exist twice, and each is taken for the earlier one. "
 		"Lines of the second time count too early: their blocks may be over before they are made. Reading goes on. "
 		"Have the log written with its zone, or in UTC, to be protected in this hour (runbook: clock)",
 		collector_source_name(collector, reader->source_place, name, sizeof name), reader->stream->name);

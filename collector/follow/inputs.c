@@ -213,7 +213,8 @@ enum weir_status inputs_check_lists(const struct weir_config *config, struct wei
 enum weir_status inputs_check(const struct weir_config *config, struct weir_exempt_lists *lists,
                               struct weir_error *error)
 {
-	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	struct source_context context = {
+		.once = true, .looks = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	static const struct weir_policy no_zones = {0};
 	const struct weir_policy *policy = config->policy != NULL ? config->policy : &no_zones;
 	struct inputs *inputs;

@@ -102,6 +102,7 @@ typedef void source_tell(void *context, const char *place, const char *words);
 struct source_context {
 	const uint8_t *collector_id; /* 16 bytes, used if memory is NULL (a memory has its own); NULL: zeros */
 	bool once;                   /* read to the end and return WEIR_END; never follow */
+	bool looks;              /* beside `once`: only whether it can be made; no server is asked, and nothing is read */
 	uint32_t line_max_bytes; /* a longer line comes as too_long; 0: 64 KiB. A source's own "line_max" overrides it */
 	/*
 	 * Which files were read, up to where, and under which incarnation (source_memory.h). All sources share one, so that

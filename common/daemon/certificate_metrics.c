@@ -51,7 +51,7 @@ static void put_file(struct looking *looking, const char *path, bool authorities
 		weir_metrics_double(looking->page, &metrics[EXPIRES], &label, (double)expires_s);
 }
 
-/* rediss://: the address names them at its end (common/redis/redis.h). */
+/* rediss://: the address names them at its end (common/redis/redis.h, which is not of this library). */
 static void look_at_address(struct looking *looking, const char *text)
 {
 	static const char ca[] = "ca=", certificate[] = "certificate=";

@@ -191,14 +191,12 @@ static enum weir_status check_next(const struct weir_daemon *daemon, const struc
 {
 	const struct weir_config *running = daemon->config;
 	struct weir_text doubts = {0};
-	enum weir_status status = WEIR_OK;
+	enum weir_status status = daemon->role->accept(next, daemon->name, error); /* of Kafka, so it has brokers */
 	/* of other brokers, or by another prefix, topics may have another number */
-	if (next->bus.partitions != running->bus.partitions && strcmp(next->bus.prefix, running->bus.prefix) == 0 &&
-	    strcmp(next->bus.brokers, running->bus.brokers) == 0)
+	if (status == WEIR_OK && next->bus.partitions != running->bus.partitions &&
+	    strcmp(next->bus.prefix, running->bus.prefix) == 0 && strcmp(next->bus.brokers, running->bus.brokers) == 0)
 		status = weir_fail(error, WEIR_INVALID, "bus.partitions: topic %s.%s has %" PRId64 " partitions, not %" PRId64,
 		                   running->bus.prefix, "events", running->bus.partitions, next->bus.partitions);
-	if (status == WEIR_OK)
-		status = daemon->role->accept(next, daemon->name, error);
 	if (status == WEIR_OK)
 		status = check_pages(next, &doubts, error);
 	weir_text_deinit(&doubts);
@@ -310,7 +308,8 @@ enum weir_exit weir_daemon_main(const struct weir_command_line *line, const stru
 	}
 	if (!daemon.check)
 		weir_stop_within(LEAVE_MS, code);
-	role->close(self);
+	if (self != NULL) /* else its configuration was refused, and nothing was made */
+		role->close(self);
 	end(&daemon);
 	return code;
 }

@@ -168,6 +168,13 @@ static const char *reason_of(const struct weir_redis_tls *tls)
 	return words != NULL ? words : "the server does not speak TLS";
 }
 
+/* Nobody could give one: OpenSSL would ask at the terminal. */
+static int no_passphrase(char *room, int bytes, int writes, void *context)
+{
+	(void)room, (void)bytes, (void)writes, (void)context;
+	return 0;
+}
+
 static bool prepare(struct weir_redis_tls *tls, const char *host, const struct weir_redis_tls_files *files)
 {
 	unsigned char address[16];
@@ -177,6 +184,7 @@ static bool prepare(struct weir_redis_tls *tls, const char *host, const struct w
 	    (files->ca != NULL ? SSL_CTX_load_verify_locations(tls->context, files->ca, NULL)
 	                       : SSL_CTX_set_default_verify_paths(tls->context)) != 1)
 		return false;
+	SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
 	if (files->certificate != NULL && (SSL_CTX_use_certificate_chain_file(tls->context, files->certificate) != 1 ||
 	                                   SSL_CTX_use_PrivateKey_file(tls->context, files->key, SSL_FILETYPE_PEM) != 1))
 		return false;

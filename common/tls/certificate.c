@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL reads them. At a file's end it notes an error for this thread; whoever asks for errors clears them before what
- * he asks of (common/redis), and a handshake of librdkafka meets no such end.
+ * OpenSSL reads them. At a file's end, and where it refuses one, it notes an error for this thread; whoever asks for errors
+ * clears them before what he asks of (common/redis), and no handshake of librdkafka is on a thread that comes here.
  */
 #include "common/tls/certificate.h"
 
@@ -82,7 +82,7 @@ const char *weir_certificate_refused(const char *certificate, const char *author
 	STACK_OF(X509) *chain = read_chain(certificate);
 	X509_STORE *store = X509_STORE_new();
 	X509_STORE_CTX *asking = X509_STORE_CTX_new();
-	const char *why = "it cannot be read";
+	const char *why = chain == NULL ? "the certificate cannot be read" : "the authorities cannot be read";
 	if (chain != NULL && X509_STORE_load_locations(store, authorities, NULL) == 1 &&
 	    X509_STORE_CTX_init(asking, store, sk_X509_value(chain, 0), chain) == 1) {
 		X509_STORE_CTX_set_default(asking, "ssl_client");

@@ -32,8 +32,8 @@ WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *co
 WEIR_MUST_USE enum weir_status limiter_checks_check_secrets(const struct weir_config *config, struct weir_error *error);
 
 /* Of listen.certificate, listen.client_ca, and limiter_checks_doubt(). */
-#define LIMITER_CHECKS_DOUBT                                                                                          \
-	"limiters ask each other with %s, which %s has not issued for clients (%s): checks of keys that another limiter " \
+#define LIMITER_CHECKS_DOUBT                                                                                         \
+	"limiters show each other %s, and would refuse it as a client's by %s: %s. Checks of keys that another limiter " \
 	"has would be unavailable"
 
 /** Why limiters that ask for a client's certificate would refuse one another's; NULL: they would not, or do not ask. */

@@ -242,7 +242,7 @@ def test_limiters_show_one_another_a_certificate(place):
         config = json.loads(read(limiters[0].config))
         config["listen"]["client_ca"] = others["ca"]
         said = place.good("validate", "--config", place.write("doubted.json", json.dumps(config))).out().decode()
-        assert f"limiters ask each other with {paths['cert']}, which {others['ca']} has not issued" in said, said
+        assert f"limiters show each other {paths['cert']}, and would refuse it as a client's by {others['ca']}: " in said, said
 
 
 def test_redirection(place):

@@ -271,6 +271,24 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         rewrite()
         collector.until_says(f"has {PARTITIONS} partitions, not {PARTITIONS + 1}")
         sections["bus"]["partitions"] = PARTITIONS
+        bus = sections.pop("bus")
+        sections["zones"] = zones("a")  # what a local bus has
+        rewrite()
+        collector.until_says("only `weir run` works without a server")
+        sections["bus"] = bus
+        del sections["zones"]
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # no server of a source is asked
+            queue = {"type": "redis", "url": f"redis://127.0.0.1:{silent.getsockname()[1]}", "streams": ["logs"], "format": "combined"}
+            sections["sources"] = [*sources, queue]
+            rewrite()
+            collector.until_says('"sources", "collector": changed; takes effect at a restart')
+            silent.settimeout(0)
+            try:
+                silent.accept()
+                raise AssertionError("a reload has connected to a source's server")
+            except BlockingIOError:
+                pass
+        sections["sources"] = sources
         sections["log"] = {"level": "error"}
         del sections["collector"]
         rewrite()
@@ -282,6 +300,15 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         log.feed(100)
         Arrived(one).await_all(log, collector)
         assert collector.stop() == 0, collector.said()
+
+
+def test_a_refused_configuration_ends_it_in_words(place):
+    for sections, words in (({"bus": {"type": "local"}, "zones": zones("a")}, 'must be "kafka"'),
+                            ({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}, "has no sources")):
+        for more in ((), ("--check",)):
+            run = place.run("--config", place.write("refused.json", json.dumps(sections)), "--state", place.path("state"), *more,
+                            program=program(place, "weir-collector"))
+            assert run.code() == 2 and words in run.said(), (run.code(), run.said())
 
 
 if __name__ == "__main__":

@@ -185,6 +185,7 @@ enum weir_status queue_init(struct queue_source *source, const struct source_ops
 	source->prefix = prefix;
 	source->label = name.at;
 	source->once |= context->once;
+	source->looks = context->looks;
 	pthread_mutex_init(&source->mutex, NULL);
 	weir_condition_init(&source->changed);
 	for (size_t i = 0; i < QUEUE_BATCHES; i++)
@@ -213,6 +214,10 @@ static void wait_for_stream(struct queue_source *source)
 
 enum weir_status queue_start(struct queue_source *source, struct weir_error *error)
 {
+	if (source->looks) {
+		queue_open_none(source);
+		return WEIR_OK;
+	}
 	if (pthread_create(&source->thread, NULL, queue_read, source) != 0)
 		return weir_fail(error, WEIR_IO, "cannot start a thread");
 	source->running = true;

@@ -70,7 +70,7 @@ struct queue_source {
 	struct source_memory *memory; /* NULL: nothing is remembered */
 	const char *prefix;           /* of its streams in the memory */
 	char *label;                  /* of the source as a whole, with the prefix */
-	bool once;
+	bool once, looks;             /* as source_context has them */
 	size_t line_max;
 	enum source_at_start start;
 	pthread_t thread;

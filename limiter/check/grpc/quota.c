@@ -11,8 +11,8 @@
  * that one where the numbers are the same. So DENY_ALL stands before each assignment in the same message: actions are
  * applied in their order, and what follows begins with all of its tokens.
  *
- * Nothing is asked for a bucket that was given what it asked for and has reported nothing since, but where assignments are
- * shorter than the time between reports: a stream that fell silent takes no tokens.
+ * A bucket that was given what it asked for and has reported nothing since is not asked for again: a stream that fell silent
+ * takes no tokens. Where assignments are shorter than the time between reports it is, for a few seconds.
  *
  * What is asked for more than may pass is no request of anybody's: it counts only if it passes. What Envoy refused because
  * nothing was left is one: it is asked as a check of its own, so that a zone with `block_for` blocks whoever exceeded it.
@@ -330,12 +330,12 @@ static bool ask_zones(struct grpc_call *call, uint32_t number, struct quota_buck
 	bool fits = true;
 	for (uint32_t i = 0; i < count; i++)
 		live += found[i].zone->mode != WEIR_SHADOW;
-	if (bucket->renews && live > CHECK_BUNDLE_MAX) {
+	bool crowded = bucket->renews && live > CHECK_BUNDLE_MAX;
+	if (crowded) {
 		check_request_note_crowd(call->connection->server->options.request, CHECK_BUNDLE_MAX);
 		bucket->unavailable = true;
-		return true;
 	}
-	for (int shadow = 0; shadow <= 1; shadow++) /* a bundle's asks are beside one another */
+	for (int shadow = crowded ? 1 : 0; shadow <= 1; shadow++) /* a bundle's asks are beside one another */
 		for (uint32_t i = 0; i < count && fits; i++)
 			if ((found[i].zone->mode == WEIR_SHADOW) == shadow)
 				fits = ask_zone(call, number, bucket, &found[i], live == 1);
@@ -535,14 +535,23 @@ static void tell(struct grpc_call *call, struct weir_text *text, struct quota_bu
 	put_action(text, bucket, tokens, blanket, ttl_ms);
 }
 
+/* They are counted, and good until their time is over. */
+static bool has_tokens(const struct quota_bucket *bucket, int64_t now_ms)
+{
+	return bucket->told == TOLD_TOKENS && bucket->left > 0 && now_ms < bucket->ends_ms;
+}
+
 /* It could not be judged. */
 static void tell_unjudged(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
 {
 	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	int64_t now_ms = call->connection->server->base.now_ms;
 	bucket->active |= bucket->asked_active;
-	if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) { /* it goes on by what it was told */
+	/* it goes on by what it was told; where it is to be denied, until the tokens that it has are used */
+	if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR ||
+	    (on_unavailable == WEIR_ON_UNAVAILABLE_DENY && has_tokens(bucket, now_ms))) {
 		bucket->wants = true;
-		bucket->again_ms = call->connection->server->base.now_ms + AGAIN_LEAST_MS;
+		bucket->again_ms = now_ms + AGAIN_LEAST_MS;
 		return;
 	}
 	bucket->refused = false;
@@ -567,8 +576,7 @@ static void tell_blocked(struct grpc_call *call, struct weir_text *text, struct 
 	int64_t now_ms = call->connection->server->base.now_ms, wait_ms = expect_less(bucket);
 	bucket->active |= bucket->asked_active;
 	bucket->again_ms = now_ms + wait_ms;
-	if (bucket->told == TOLD_TOKENS && bucket->left > 0 && now_ms < bucket->ends_ms) {
-		/* those that it has are counted, and good until their time is over */
+	if (has_tokens(bucket, now_ms)) {
 		bucket->again_ms = bucket->again_ms < bucket->ends_ms ? bucket->again_ms : bucket->ends_ms;
 		return;
 	}
