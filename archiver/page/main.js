@@ -104,7 +104,7 @@ function refuse_unknown(fields, parameters) {
   shown.drawing?.abort();
   shown.span = null;
   replace(fields.map(({ name, label }) =>
-    empty(`${label} “${seen(parameters[name])}” is unknown.`, "Choose one above. If it is new, load the page again.")));
+    empty(`Unknown value for ${label}: “${seen(parameters[name])}”.`, "Choose one above. If it is new, load the page again.")));
   shown.results.removeAttribute("aria-busy");
   say(shown.results.textContent);
   shown.results.dataset.shown = JSON.stringify(parameters);

@@ -89,7 +89,7 @@ static void tell_clock(struct archiver *archiver, int64_t now_ms, int64_t wall_m
 	weir_fault_raise(
 		&archiver->clock_fault, log, "archiver",
 		"the clock is %" PRId64
-		" days ahead of the last time that old rows were deleted or archived (%s UTC). It may be "
+		" days ahead of the last deletion of old rows, or of the newest event (%s UTC). It may be "
 		"wrong, so no more rows are deleted by it for six hours; everything else goes on. If it is right, nothing need "
 		"be done; else set it (runbook: clock)",
 		(wall_ms - now_ms) / WEIR_DAY_MS, day);

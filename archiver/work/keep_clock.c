@@ -5,9 +5,9 @@
 int64_t keep_clock_now(struct keep_clock *clock, int64_t wall_ms, int64_t last_ms, int64_t monotonic_ms)
 {
 	bool ahead = last_ms > 0 && wall_ms - last_ms > KEEP_CLOCK_AHEAD_MS;
-	if (ahead && (!clock->waits || clock->last_ms != last_ms))
-		*clock = (struct keep_clock){.waits = true, .since_ms = monotonic_ms, .last_ms = last_ms};
-	else if (!ahead || monotonic_ms - clock->since_ms >= KEEP_CLOCK_WAIT_MS)
+	if (!ahead)
 		clock->waits = false;
-	return clock->waits ? last_ms : wall_ms;
+	else if (!clock->waits || clock->last_ms != last_ms)
+		*clock = (struct keep_clock){.waits = true, .since_ms = monotonic_ms, .last_ms = last_ms};
+	return ahead && monotonic_ms - clock->since_ms < KEEP_CLOCK_WAIT_MS ? last_ms : wall_ms;
 }

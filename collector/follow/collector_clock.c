@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells of sources whose times are not those of the clock, and of local times that a clock which is set back gives
- * twice: no rule that gives each line one time, whenever it is read, can tell the second ones. Each stream is watched by itself, as one file of many may be
- * another machine's; a source stands for the first of its streams that is off, until that one is right again.
+ * twice: no rule that gives each line one time, whenever it is read, can tell the second ones. Each stream is watched by
+ * itself, as one file of many may be another machine's; a source stands for the first of its streams that is off, until
+ * that one is right again.
  */
 #include "collector/follow/internal.h"
 
@@ -61,7 +62,8 @@ static void tell_twice(struct collector *collector, struct source_clock *clock, 
 	clock->twice_ms = monotonic_ms;
 	weir_log(
 		collector->options.log, WEIR_LOG_WARNING, "collector",
-		"source %s, %s: the clock was set back, so its local times of this hour exist twice, and each is taken for the earlier one. "
+		"source %s, %s: the clock was set back, so its local times of this hour exist twice, and each is taken for the "
+		"earlier one. "
 		"Lines of the second time count too early: their blocks may be over before they are made. Reading goes on. "
 		"Have the log written with its zone, or in UTC, to be protected in this hour (runbook: clock)",
 		collector_source_name(collector, reader->source_place, name, sizeof name), reader->stream->name);

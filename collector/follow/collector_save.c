@@ -93,8 +93,8 @@ static void end_save(struct collector *collector, enum weir_status status, const
 			atomic_store(&collector->unsaved_since_ms, weir_monotonic_ms());
 		weir_fault_raise(
 			&collector->fault, collector->options.log, "collector",
-			"the read positions cannot be saved: %s. Lines are read and sent until the bus takes no more; a restart reads again what was "
-			"read since, and it is not judged twice. Retrying every second. Give the disk room, or the "
+			"the read positions cannot be saved: %s. Lines are read and sent until the bus takes no more; a restart reads "
+			"again what was read since, and it is not judged twice. Retrying every second. Give the disk room, or the "
 			"directory its rights (runbook: positions-unsaved)",
 			error->text);
 	}

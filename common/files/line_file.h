@@ -62,8 +62,8 @@ WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_o
  * that someone else renamed (a date or a number behind its name) is cut there, if nothing stands in its place.
  *
  * @return WEIR_OK; WEIR_END: the marked file is gone and nothing stands in its place, or it was cut (copytruncate) and
- *         ends before the mark, or has other lines there: nothing was changed, opening it afresh is the caller's choice; WEIR_INVALID: another file
- *         stands in its place: nothing was changed; WEIR_IO
+ *         ends before the mark, or has other lines there: nothing was changed, opening it afresh is the caller's choice;
+ *         WEIR_INVALID: another file stands in its place: nothing was changed; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_line_file_resume(const struct weir_line_file_options *options,
                                                      const struct weir_line_file_mark *mark,

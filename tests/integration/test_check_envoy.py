@@ -162,8 +162,8 @@ def test_a_quota_is_used(place):
             steady = time.monotonic() > began_s + 7  # Envoy reports every 5 s: what it needs is known then
             asked[steady] += 1
             passed[steady] += get(site)[0] == 200
-            time.sleep(max(0, began_s + sum(asked) / 50 - time.monotonic()))
-        assert asked[1] > 300 and passed[1] >= asked[1] * 0.95, (passed, asked)
+            time.sleep(0.02)  # nothing is caught up: that would be another demand
+        assert asked[1] > 100 and passed[1] >= asked[1] * 0.95, (passed, asked)
         assert sum(passed) <= counted(port, limit) <= 3 * sum(asked), (passed, asked, counted(port, limit))
 
 

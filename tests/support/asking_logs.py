@@ -12,7 +12,7 @@ from support.traffic import sliding, source, zone
 
 TIMES = 3  # each request is sent: one passes, and one decision is made of the others
 CLIENTS = "127.0.8."
-SETTLED_S = 5
+SETTLED_S = PATIENCE_S
 ZONES = [zone("site", [sliding(1, "1h")], key=["ip"]),
          zone("target", [sliding(1, "1h")], key=["ip", "method", "target"]),
          zone("path", [sliding(1, "1h")], key=["ip", "path"]),

@@ -348,7 +348,7 @@ static void a_disk_that_does_not_answer_is_told(void **state)
 	assert_false(fixture->ops->problem(fixture->bus, text, sizeof text));
 	while (!fixture->ops->problem(fixture->bus, text, sizeof text))
 		usleep(10000);
-	assert_non_null(strstr(text, "has not answered for 5 s"));
+	assert_non_null(strstr(text, "has not answered for "));
 	sync_blocked = false;
 	fixture_settle(fixture);
 	while (fixture->ops->problem(fixture->bus, text,

@@ -28,6 +28,8 @@ static void one_that_is_far_ahead_is_believed_after_hours(void **state)
 	assert_int_equal(NOW, keep_clock_now(&clock, far, NOW, 5));
 	assert_int_equal(NOW, keep_clock_now(&clock, far + 5 * HOUR, NOW, 5 + 5 * HOUR));
 	assert_int_equal(far + 6 * HOUR, keep_clock_now(&clock, far + 6 * HOUR, NOW, 5 + 6 * HOUR));
+	/* a deletion that failed is tried again by the same time */
+	assert_int_equal(far + 7 * HOUR, keep_clock_now(&clock, far + 7 * HOUR, NOW, 5 + 7 * HOUR));
 	/* who was right again meanwhile waits anew */
 	clock = (struct keep_clock){0};
 	assert_int_equal(NOW, keep_clock_now(&clock, far, NOW, 5));

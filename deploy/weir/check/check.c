@@ -51,7 +51,7 @@ static const struct weir_argument_option options_table[] = {
 	[CERTIFICATE] = {.name = "certificate",
                      .value = "FILE",
                      .type = WEIR_ARGUMENT_TEXT,
-                     .help = "what is shown where listen.client_ca asks for one (default: listen.certificate)"},
+                     .help = "the client's certificate to show (default: listen.certificate)"},
 	[KEY] = {.name = "key", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "its private key"},
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print the answer as one JSON object"},
 	[OPTION_COUNT] = {.name = NULL},
@@ -162,15 +162,12 @@ static char *copy_path(const char *path)
 
 static void take_tls(struct check *check, const struct weir_config_tls *tls)
 {
+	bool given = check->certificate != NULL;
 	check->url.tls = true;
 	check->url.ca = copy_path(tls->certificate);
-	if (check->certificate == NULL && tls->client_ca != NULL) {
-		check->certificate = tls->certificate;
-		check->key = tls->key;
-	}
-	if (check->certificate != NULL) {
-		check->url.certificate = copy_path(check->certificate);
-		check->url.key = copy_path(check->key);
+	if (given || tls->client_ca != NULL) {
+		check->url.certificate = copy_path(given ? check->certificate : tls->certificate);
+		check->url.key = copy_path(given ? check->key : tls->key);
 	}
 }
 
@@ -347,6 +344,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (find_place(&check, &error) != WEIR_OK) {
 		fprintf(stderr, "weir check: %s\n", error.text);
 		code = WEIR_EXIT_USAGE;
+	} else if (check.certificate != NULL && !check.url.tls) {
+		code = weir_arguments_refuse(&line, "--certificate needs --config, with checks.tls true in it");
 	} else if (ask(&check, numbers, &error) != WEIR_OK) {
 		fprintf(stderr, "weir check: weir at %s:%u: %s\n", check.url.host, check.url.port, without_place(error.text));
 		code = WEIR_EXIT_USAGE;
