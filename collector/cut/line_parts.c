@@ -118,7 +118,7 @@ static enum format_reason take_unnamed(struct line_parts *parts, const struct li
 		parts->unnamed_bytes = parts->bytes;
 		return FORMAT_AMBIGUOUS;
 	}
-	bool near = parts->unnamed_bytes > 0 && parts->bytes - parts->unnamed_bytes < LINE_PARTS_HELD_MOST_BYTES;
+	bool near = parts->unnamed_bytes > 0 && parts->bytes - parts->unnamed_bytes < LINE_PARTS_UNNAMED_BYTES;
 	if (!near)
 		parts->unnamed_bytes = 0;
 	return near ? FORMAT_AMBIGUOUS : FORMAT_OK;

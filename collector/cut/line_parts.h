@@ -22,6 +22,8 @@ enum {
 	LINE_PARTS_BYTES_MAX = 16 << 20,
 	/* A line whose end has not come when so much came behind its beginning is not waited for: what is read again has a bound. */
 	LINE_PARTS_HELD_MOST_BYTES = 16 << 20,
+	/* The rest of a part of which it cannot be told whose it is comes within so much: shippers read a file 32 KiB at a time. */
+	LINE_PARTS_UNNAMED_BYTES = 1 << 20,
 };
 
 /* Whose line a part is of: a hash of what the log says, or a number. */

@@ -96,18 +96,18 @@ def test_a_zone_that_is_unknown_is_said_to_be(place):
     with stage(place, *many(2)) as (browser, api), looking(browser, api) as view:
         for name, more in (("user", {"key": "u1"}), ("top", {}), ("decisions", {}), ("blocks", {})):
             view.open(name, zone="gone", **more)
-            assert "Zone “gone” is unknown." in view.text(), (name, view.text())
+            assert "Unknown value for Zone: “gone”." in view.text(), (name, view.text())
             assert view.page.run("document.querySelectorAll('.results table, .results button').length") == 0, name
             assert view.page.run("document.getElementById('field-zone').value") == "", name
             assert "gone" not in view.page.run("[...document.querySelectorAll('#views a')].map((one) => one.href).join()")
         view.open("user", zone="gone", key="u1")
         view.shot("whole-unknown-zone")
         view.choose("span", "24h")
-        assert "Zone “gone” is unknown." in view.text()
+        assert "Unknown value for Zone: “gone”." in view.text()
         view.choose("zone", "z002")
         assert view.figures()["Passed"] == 21 and "unknown" not in view.text()
         view.open("top", by="foo", zone="z001")
-        assert "Sorted by “foo” is unknown." in view.text()
+        assert "Unknown value for Sorted by: “foo”." in view.text()
         view.page.open(view.address("user", zone="", key="u1"))
         view.shown(zone="z001", key="u1")
         assert view.figures()["Passed"] == 11, "an empty one is none"

@@ -18,6 +18,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from support.cases import Skipped
@@ -28,6 +29,14 @@ _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-sh
             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
             "--disable-default-apps", "--no-default-browser-check", "--hide-scrollbars", "--lang=en-US",
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe")
+
+
+# A shell knows no descriptors above 9, and a test may have more open.
+_BEGIN = """import fcntl, os, sys
+pipes = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+os.dup2(pipes[0], 3)
+os.dup2(pipes[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 def find():
@@ -50,8 +59,7 @@ class Chromium:
         self._log = open(place.path("chromium.log"), "wb")  # pylint: disable=consider-using-with
         # Descriptors 3 and 4 are where it listens and answers.
         self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-            ["sh", "-c", f'exec 3<&{out} 4>&{into} "$@"', "sh", program, *_OPTIONS,
-             f"--user-data-dir={self._profile}", "about:blank"],
+            [sys.executable, "-c", _BEGIN, str(out), str(into), program, *_OPTIONS, f"--user-data-dir={self._profile}", "about:blank"],
             pass_fds=(out, into), stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, start_new_session=True,
             env={**os.environ, "HOME": self._profile, "TZ": "UTC", "LANGUAGE": "en_US"})
         os.close(out)

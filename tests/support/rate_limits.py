@@ -2,12 +2,14 @@
 """Checks by gRPC for tests: a `weir run` that takes them, and calls as Envoy makes them."""
 
 import contextlib
+import os
 import queue
 import threading
 
 from support import venv
 
 venv.enter("grpc")
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # else its threads may fail in a child before it becomes weir
 
 # pylint: disable=wrong-import-position
 import grpc

@@ -164,7 +164,7 @@ static void parts_of_nobody_make_no_line(void **state)
 		assert_reason(&fixture, "{\"logtag\":\"F\",\"log\":\"" TAIL "\"}", FORMAT_AMBIGUOUS);
 		assert_ip(&fixture, "{\"logtag\":\"F\",\"container_id\":\"c\",\"log\":\"" OTHER "\"}", "192.0.2.7");
 	}
-	static char line[1 << 20];
+	static char line[LINE_PARTS_UNNAMED_BYTES / 16];
 	int head = snprintf(line, sizeof line, "{\"container_id\":\"c\",\"log\":\"" OTHER "\",\"x\":\"");
 	memset(line + head, 'a', sizeof line - (size_t)head - 3);
 	memcpy(line + sizeof line - 3, "\"}", 3);
