@@ -17,14 +17,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Asks that were taken, and where their answers go. */
-struct taken {
-	struct shard_check checks[CHECK_GROUP_MAX];
-	uint64_t hashes[CHECK_GROUP_MAX]; /* of keys */
-	uint32_t places[CHECK_GROUP_MAX];
-	uint32_t count;
-};
-
 struct lane_checks {
 	enum lane_checks_state state;
 	uint64_t epoch;
@@ -40,18 +32,13 @@ struct lane_checks {
 	uint8_t answers[WEIR_FRAME_EVENTS_MAX / 2];
 	struct weir_frame_reservation *reservations; /* that the open frame's events open or settle */
 	uint32_t reservation_count, reservation_room;
-	struct taken taken;
 };
 
-/* The lane's; made at first, LANE_CHECKS_OFF. */
-static struct lane_checks *checks_of(struct lane *lane)
+static struct lane_checks *lane_checks_new(void)
 {
-	struct lane_checks **own = lane_checks_of(lane);
-	if (*own == NULL) {
-		*own = weir_alloc(1, sizeof **own);
-		(*own)->writer = weir_frame_writer_new();
-	}
-	return *own;
+	struct lane_checks *checks = weir_alloc(1, sizeof *checks);
+	checks->writer = weir_frame_writer_new();
+	return checks;
 }
 
 void lane_checks_free(struct lane_checks *checks)
@@ -100,7 +87,10 @@ static void begin_frame(struct lane *lane, struct lane_checks *checks, int64_t n
 struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t epoch,
                                   int64_t now_ms)
 {
-	struct lane_checks *checks = checks_of(lane);
+	struct lane_checks **own = lane_checks_of(lane);
+	if (*own == NULL)
+		*own = lane_checks_new();
+	struct lane_checks *checks = *own;
 	assert(checks->state == LANE_CHECKS_OFF || checks->state == LANE_CHECKS_OVER);
 	memcpy(checks->source, source, WEIR_SOURCE_ID_BYTES);
 	checks->epoch = epoch;
@@ -141,6 +131,14 @@ enum lane_checks_state lane_checks_state(const struct lane *lane)
 
 /* ---- asking ---- */
 
+/* A check, and whose answer it is. */
+struct asked {
+	struct shard_check checks[CHECK_GROUP_MAX];
+	uint64_t hashes[CHECK_GROUP_MAX]; /* of its key */
+	uint32_t places[CHECK_GROUP_MAX];
+	uint32_t count;
+};
+
 static enum check_why why_not(enum lane_checks_state state)
 {
 	return state == LANE_CHECKS_OPENING ? CHECK_WHY_LOADING
@@ -148,13 +146,13 @@ static enum check_why why_not(enum lane_checks_state state)
 	                                    : CHECK_WHY_NOT_OWNER;
 }
 
-static void take_ask(struct lane *lane, struct lane_checks *checks, const struct check_ask *ask, uint32_t place,
+static void take_ask(struct lane *lane, struct asked *asked, const struct check_ask *ask, uint32_t place,
                      struct check_answer *answer)
 {
-	struct taken *taken = &checks->taken;
+	enum lane_checks_state state = lane_checks_state(lane);
 	*answer = (struct check_answer){.outcome = CHECK_UNAVAILABLE, .ticket = ask->ticket};
-	if (checks->state != LANE_CHECKS_READY) {
-		answer->why = why_not(checks->state);
+	if (state != LANE_CHECKS_READY) {
+		answer->why = why_not(state);
 		return;
 	}
 	const struct compiled_zone *zone = compiled_policy_zone_named(lane_compiled_policy(lane), ask->zone);
@@ -162,11 +160,11 @@ static void take_ask(struct lane *lane, struct lane_checks *checks, const struct
 		answer->outcome = CHECK_NO_ZONE;
 		return;
 	}
-	taken->places[taken->count] = place;
-	taken->hashes[taken->count] = weir_hash64(ask->key.at, ask->key.length);
+	asked->places[asked->count] = place;
+	asked->hashes[asked->count] = weir_hash64(ask->key.at, ask->key.length);
 	if (!check_is_peek(ask))
-		weir_frame_prefetch(checks->writer, taken->hashes[taken->count]);
-	taken->checks[taken->count++] = (struct shard_check){
+		weir_frame_prefetch((*lane_checks_of(lane))->writer, asked->hashes[asked->count]);
+	asked->checks[asked->count++] = (struct shard_check){
 		.zone = zone,
 		.key = ask->key,
 		.cost = ask->cost,
@@ -235,53 +233,35 @@ static void add_event(struct lane_checks *checks, const struct shard_check *chec
 	checks->answers[pair / 2] |= (uint8_t)((check->blocked ? WEIR_VERDICT_BLOCK : 0) << (pair % 2 * 4));
 }
 
-void lane_check_take(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
-                     struct check_answer *answers)
-{
-	struct lane_checks *checks = checks_of(lane);
-	assert(count <= CHECK_GROUP_MAX && !lane_checks_due(lane));
-	checks->taken.count = 0;
-	for (uint32_t i = 0; i < count; i++)
-		take_ask(lane, checks, &asks[places[i]], places[i], &answers[places[i]]);
-}
-
-void lane_check_look(struct lane *lane, enum shard_look step)
-{
-	struct taken *taken = &(*lane_checks_of(lane))->taken;
-	shard_check_look(lane_shard(lane), taken->checks, taken->count, step);
-}
-
-void lane_check_answer(struct lane *lane, const struct check_ask *asks, struct check_now now,
-                       struct check_answer *answers)
+void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
+                struct check_now now, struct check_answer *answers)
 {
 	struct lane_checks *checks = *lane_checks_of(lane);
-	struct taken *taken = &checks->taken;
-	if (taken->count == 0)
+	struct asked asked;
+	asked.count = 0;
+	assert(count <= CHECK_GROUP_MAX && !lane_checks_due(lane));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = places != NULL ? places[i] : i;
+		take_ask(lane, &asked, &asks[place], place, &answers[place]);
+	}
+	if (asked.count == 0)
 		return;
 	struct check_times times = {.now_ms = now.wall_ms, .going_ms = check_clock_read(&checks->clock, now)};
-	shard_check_judge(lane_shard(lane), taken->checks, taken->count, times);
-	for (uint32_t i = 0; i < taken->count; i++) {
-		const struct shard_check *check = &taken->checks[i];
-		struct check_answer *answer = &answers[taken->places[i]];
-		give_answer(check, answer);
+	shard_check_judge(lane_shard(lane), asked.checks, asked.count, times);
+	for (uint32_t i = 0; i < asked.count; i++) {
+		const struct shard_check *check = &asked.checks[i];
+		give_answer(check, &answers[asked.places[i]]);
 		if (check->peek || check->state != SHARD_CHECK_JUDGED)
 			continue;
 		if (checks->gathered == 0)
 			begin_frame(lane, checks, now.wall_ms);
-		add_event(checks, check, taken->hashes[i], check->t);
+		add_event(checks, check, asked.hashes[i], check->t);
+		struct check_answer *answer = &answers[asked.places[i]];
 		if (check->settles != NULL)
 			memcpy(add_reservation(checks)->id, check->settles, WEIR_RESERVATION_ID_BYTES);
 		else if (check->reserves && answer->outcome == CHECK_PASSED)
-			open_reservation(lane, checks, check, asks[taken->places[i]].ttl_ms, answer);
+			open_reservation(lane, checks, check, asks[asked.places[i]].ttl_ms, answer);
 	}
-}
-
-void lane_check(struct lane *lane, const struct check_ask *ask, struct check_now now, struct check_answer *answer)
-{
-	lane_check_take(lane, ask, &(uint32_t){0}, 1, answer);
-	for (int step = 0; step < SHARD_LOOKS; step++)
-		lane_check_look(lane, (enum shard_look)step);
-	lane_check_answer(lane, ask, now, answer);
 }
 
 uint32_t lane_checks_missing(struct lane *lane, uint32_t *segments)

@@ -4,8 +4,7 @@
  *
  *   lane_checks_open     gives the marker, a check frame without events, to append to the partition's log
  *   (the marker comes back through lane_offer(): all that was in the log is judged, and LANE_CHECKS_READY)
- *   lane_check_take      takes asks; lane_check_look() asks for the memory that answering them needs, while others' are taken
- *   lane_check_answer    answers; the events are in the open frame
+ *   lane_check           answers; the events are in the open frame
  *   lane_checks_frame    closes it, to append, in this order and without a gap
  *
  * Whoever takes the partition next has a higher epoch, and its marker ends this: LANE_CHECKS_OVER. The lane's thread.
@@ -16,7 +15,6 @@
 #include "limiter/check/check.h"
 #include "limiter/lane/check_clock.h"
 #include "limiter/lane/lane.h"
-#include "limiter/shard/shard_check.h"
 
 enum lane_checks_state {
 	LANE_CHECKS_OFF,     /* lane_checks_open() was not called, or it was closed */
@@ -49,29 +47,18 @@ void lane_checks_close(struct lane *lane);
 enum lane_checks_state lane_checks_state(const struct lane *lane);
 
 /**
- * Takes some of the asks, of keys in this partition, for lane_check_answer(). They are borrowed until then, and nothing else
- * is done to the lane meanwhile.
- *
- * @param places   which asks, and where their answers go
- * @param count    CHECK_GROUP_MAX at most
- * @param answers  set for those that are not taken
- */
-void lane_check_take(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
-                     struct check_answer *answers);
-/** Takes a step of shard_check_look() for what was taken. */
-void lane_check_look(struct lane *lane, enum shard_look step);
-/**
- * Answers what was taken, and has taken all steps.
+ * Answers some of the asks, of keys in this partition.
  *
  * CHECK_UNAVAILABLE unless LANE_CHECKS_READY ("loading"; "moving" if another has taken it), or if too many are pending
  * ("full"). CHECK_LATER: its bucket is in the store: load the segments of lane_checks_missing() by shard_load(), and
  * ask again, or give up; the ask is not kept here. An ask that was counted is in the open frame. Of `durable` nothing is
  * known here: whoever sends the frame holds the answer.
+ *
+ * @param places  which asks, and where their answers go; NULL: the first `count`
+ * @param count   CHECK_GROUP_MAX at most
  */
-void lane_check_answer(struct lane *lane, const struct check_ask *asks, struct check_now now,
-                       struct check_answer *answers);
-/** All of this, of one ask. */
-void lane_check(struct lane *lane, const struct check_ask *ask, struct check_now now, struct check_answer *answer);
+void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
+                struct check_now now, struct check_answer *answers);
 
 /** How far the time of its checks is before the clock, which somebody has set back or which is behind another's. */
 int64_t lane_checks_ahead_ms(const struct lane *lane, int64_t wall_ms);

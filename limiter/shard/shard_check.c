@@ -374,11 +374,10 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	pending_push(checks, &(struct pending_check){.t = event->t, .cost = check->cost, .copy = found->copy}, &settlement);
 }
 
-static void judge_one(struct shard *shard, struct shard_check *check, const struct check_times *times)
+static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint32_t high,
+                      const struct check_times *times)
 {
 	struct shard_checks *checks = shard->checks;
-	uint64_t low = check->low;
-	uint32_t high = check->high;
 	int64_t t = times->now_ms, clock_ms = shard->clock_ms > t ? shard->clock_ms : t;
 	struct copy_event event = {.zone = check->zone, .t = t, .cost = check->cost, .sent_ms = t, .clock_ms = clock_ms};
 	struct found found;
@@ -411,71 +410,100 @@ static void judge_one(struct shard *shard, struct shard_check *check, const stru
 			NULL);
 }
 
-/* ---- memory, asked for before it is read: into the second cache, as shard_frame.h says ---- */
+/* The checks of a group, each with where its bucket may be. What is read of each is prefetched as shard_frame.h says. */
+struct looking {
+	struct looked {
+		uint64_t low; /* fingerprint */
+		uint32_t high;
+		const char *bucket; /* by its tag alone; NULL: there is none, or there is a copy */
+	} at[CHECK_GROUP_MAX];
+	uint32_t count, asked, guessed, fetched;
+};
 
-static void look_for_line(const struct shard *shard, struct shard_check *check)
+static uint32_t look_end(const struct looking *looking, uint32_t first)
 {
-	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, check->zone->zone->id, check->key);
-	check->low = print.low;
-	check->high = print.high;
-	copies_prefetch(shard->checks, print.low);
-	table_prefetch(&shard->table, bucket_tag(print.low));
+	return first + AHEAD_GROUP < looking->count ? first + AHEAD_GROUP : looking->count;
 }
 
-static void look_for_block(const struct shard *shard, struct shard_check *check)
+static void ask_for_lines(const struct shard *shard, struct looking *looking)
 {
-	check->bucket = NULL;
-	if (copies_prefetch_found(shard->checks, check->low))
-		return;
-	uint32_t ref = table_find(&shard->table, bucket_tag(check->low), 0);
-	if (ref == 0)
-		return;
-	check->bucket = slab_at(&shard->slab, ref);
-	weir_prefetch_far(check->bucket);
+	for (uint32_t end = look_end(looking, looking->asked); looking->asked < end; looking->asked++) {
+		uint64_t low = looking->at[looking->asked].low;
+		copies_prefetch(shard->checks, low);
+		table_prefetch(&shard->table, bucket_tag(low));
+	}
 }
 
-/* @param before  how many are judged before it, each of which may take a copy */
-static void look_for_rest(const struct shard *shard, const struct shard_check *check, uint32_t before)
+static void ask_for_blocks(const struct shard *shard, struct looking *looking)
 {
-	copies_prefetch_free(shard->checks, before);
-	if (check->bucket == NULL)
-		return;
-	weir_prefetch_far(check->bucket + 63);
-	weir_prefetch_far(check->bucket + 95);
+	for (uint32_t end = look_end(looking, looking->guessed); looking->guessed < end; looking->guessed++) {
+		struct looked *at = &looking->at[looking->guessed];
+		at->bucket = NULL;
+		if (copies_prefetch_found(shard->checks, at->low))
+			continue;
+		uint32_t ref = table_find(&shard->table, bucket_tag(at->low), 0);
+		if (ref == 0)
+			continue;
+		at->bucket = slab_at(&shard->slab, ref);
+		weir_prefetch_far(at->bucket);
+	}
 }
 
-void shard_check_look(const struct shard *shard, struct shard_check *checks, uint32_t count, enum shard_look step)
+/* @param next  the check whose turn it is: those before it have taken their copies */
+static void ask_for_rest(const struct shard *shard, struct looking *looking, uint32_t next)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (step == SHARD_LOOK_LINES)
-			look_for_line(shard, &checks[i]);
-		else if (step == SHARD_LOOK_BLOCKS)
-			look_for_block(shard, &checks[i]);
-		else
-			look_for_rest(shard, &checks[i], i);
+	for (uint32_t end = look_end(looking, looking->fetched); looking->fetched < end; looking->fetched++) {
+		const char *bucket = looking->at[looking->fetched].bucket;
+		copies_prefetch_free(shard->checks, looking->fetched - next);
+		if (bucket == NULL)
+			continue;
+		weir_prefetch_far(bucket + 63);
+		weir_prefetch_far(bucket + 95);
+	}
+}
+
+static void look_ahead(const struct shard *shard, struct looking *looking, uint32_t next)
+{
+	while (looking->asked < next + AHEAD_LINE && looking->asked < looking->count)
+		ask_for_lines(shard, looking);
+	while (looking->guessed < next + AHEAD_BLOCK && looking->guessed < looking->count)
+		ask_for_blocks(shard, looking);
+	while (looking->fetched < next + AHEAD_REST && looking->fetched < looking->count)
+		ask_for_rest(shard, looking, next);
 }
 
 void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, struct check_times times)
 {
-	assert(shard->checks != NULL);
+	struct looking looking;
+	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
+	looking.count = count;
+	looking.asked = looking.guessed = looking.fetched = 0;
 	overrides_purge(&shard->overrides,
 	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
 	if (times.now_ms > shard->checks->asked_ms)
 		shard->checks->asked_ms = times.now_ms;
-	for (uint32_t i = 0; i < count; i++)
-		judge_one(shard, &checks[i], &times);
+	for (uint32_t i = 0; i < count; i++) {
+		struct weir_fingerprint print = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
+		looking.at[i].low = print.low;
+		looking.at[i].high = print.high;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		look_ahead(shard, &looking, i);
+		judge_one(shard, &checks[i], looking.at[i].low, looking.at[i].high, &times);
+	}
 	if (shard->work.frame == NULL && shard->churn > TIDY_CHURN) /* what was asked for may have come into memory */
 		shard_tidy(shard);
 }
 
 void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t ttl_ms, const uint8_t *id)
 {
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, check->zone->zone->id, check->key);
 	struct copy_event event = {.zone = check->zone, .t = check->t};
 	ask_operators(shard, &event, check->key);
 	bool recorded = !event.allowed && (!check->blocked || check->zone->zone->count_all);
 	struct reservation one = {
-		.low = check->low,
-		.high = check->high,
+		.low = print.low,
+		.high = print.high,
 		.t = check->t,
 		.cost = recorded ? check->cost : 0,
 		.ends_ms = check->t + ttl_ms,

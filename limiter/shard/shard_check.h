@@ -35,17 +35,6 @@ struct check_times {
 	int64_t going_ms; /* of a bucket whose newest event is after now_ms: at least that, and goes on (check_clock.h) */
 };
 
-/*
- * Judging waits for memory unless it was asked for before, and memory serves many requests at once: so whoever has checks for
- * several shards takes each of these steps for all of them, then has them judged.
- */
-enum shard_look {
-	SHARD_LOOK_LINES,  /* where a bucket, and its copy, are found */
-	SHARD_LOOK_BLOCKS, /* where they begin */
-	SHARD_LOOK_REST,
-	SHARD_LOOKS,
-};
-
 struct shard_check {
 	/* given */
 	const struct compiled_zone *zone; /* in force */
@@ -56,10 +45,6 @@ struct shard_check {
 	uint32_t beside;        /* of a peek: it is SHARD_CHECK_FULL unless so many checks would be taken; 0: it never is */
 	bool reserves;          /* shard_reserve() follows, if it was told that it passes */
 	const uint8_t *settles; /* the id of the reservation whose real cost `cost` is; NULL: none */
-	/* by shard_check_look() */
-	uint64_t low; /* fingerprint */
-	uint32_t high;
-	const char *bucket; /* by its tag alone; NULL: there is none, or there is a copy */
 	/* returned */
 	enum shard_check_state state;
 	int64_t t;    /* its time, in the log too */
@@ -77,10 +62,11 @@ void shard_checks_begin(struct shard *shard, const uint8_t source[WEIR_SOURCE_ID
 /** Drops all copies: nothing is asked any more, and what comes back of the source is applied like other frames. */
 void shard_checks_end(struct shard *shard);
 
-/** Takes a step for checks that are judged next: all steps in order, with nothing else done to the shard between. */
-void shard_check_look(const struct shard *shard, struct shard_check *checks, uint32_t count, enum shard_look step);
-
-/** Judges checks in order, each with those before it. @param checks  that have taken all steps of shard_check_look() */
+/**
+ * Judges checks in order, each with those before it.
+ *
+ * @param count  CHECK_GROUP_MAX at most
+ */
 void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, struct check_times times);
 
 /**

@@ -166,12 +166,9 @@ static void ask_elsewhere(struct checking *checking, uint32_t number, const stru
 		owners_doubt(checks->owners);
 }
 
-/*
- * Asks for keys of one partition. @param packet  that they came in; NULL: from the surface
- * @return whether the partition answers them itself, and has taken them
- */
-static bool ask_partition(struct checking *checking, uint32_t number, const struct check_ask *asks,
-                          struct group_part part, struct mail_packet *packet, int64_t now_us,
+/* Asks for keys of one partition. @param packet  that they came in; NULL: from the surface */
+static void ask_partition(struct checking *checking, uint32_t number, const struct check_ask *asks,
+                          const uint32_t *places, uint32_t count, struct mail_packet *packet, int64_t now_us,
                           struct check_answer *answers)
 {
 	uint32_t holder = placement_holder(checking->core->options.placement, number);
@@ -181,72 +178,42 @@ static bool ask_partition(struct checking *checking, uint32_t number, const stru
 	bool lost =
 		owners != NULL && owners_of(owners, number) != OWNERS_NONE; /* under a higher epoch than this process had */
 	if (packet == NULL && ((why == CHECK_WHY_NOT_OWNER && here) || !checking->given[number] || (lost && !here))) {
-		ask_elsewhere(checking, number, asks, part.places, part.count, now_us, answers);
-		return false;
+		ask_elsewhere(checking, number, asks, places, count, now_us, answers);
+		return;
 	}
-	if ((here || !checking->given[number]) && why == CHECK_WHY_NONE) {
-		partition_checks_take(&checking->partitions[number].checks, asks, part, answers);
-		return true;
+	if (here || !checking->given[number]) {
+		if (why == CHECK_WHY_NONE)
+			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now_us, answers);
+		else
+			refuse(asks, places, count, why, answers);
+		return;
 	}
-	if (here || !checking->given[number])
-		refuse(asks, part.places, part.count, why, answers);
-	else if (packet != NULL) /* it has moved on meanwhile */
-		refuse(asks, part.places, part.count, CHECK_WHY_MOVING, answers);
-	else
-		post_all(checking, holder, asks, part.places, part.count, now_us, answers);
-	return false;
+	if (packet != NULL) { /* it has moved on meanwhile */
+		refuse(asks, places, count, CHECK_WHY_MOVING, answers);
+		return;
+	}
+	post_all(checking, holder, asks, places, count, now_us, answers);
 }
 
-/* A group of asks, cut by partition. */
-struct group {
-	uint32_t places[CHECK_GROUP_MAX];
-	struct group_part parts[CHECK_GROUP_MAX];
-	uint32_t numbers[CHECK_GROUP_MAX]; /* of the parts' partitions */
-	uint32_t part_count;
-};
-
-static void cut_group(const struct checking *checking, const struct check_ask *asks, uint32_t count,
-                      struct group *group)
+/* Answers a group, cut by partition. @param counted  among the answers that were given */
+static void ask_all(struct checking *checking, const struct check_ask *asks, uint32_t count, struct mail_packet *packet,
+                    bool counted, struct check_answer *answers)
 {
-	uint32_t numbers[CHECK_GROUP_MAX], filled = 0;
+	uint32_t numbers[CHECK_GROUP_MAX], places[CHECK_GROUP_MAX];
+	int64_t now_us = answering_now_us();
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = weir_partition(weir_slot(asks[i].key), checking->partition_count);
-	group->part_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t number = numbers[i], first = filled;
-		if (number == UINT32_MAX) /* in the part of one before it */
+		uint32_t number = numbers[i], alike = 0;
+		if (number == UINT32_MAX) /* answered with one before it */
 			continue;
 		for (uint32_t j = i; j < count; j++)
 			if (numbers[j] == number) {
 				numbers[j] = UINT32_MAX;
-				group->places[filled++] = j;
+				places[alike++] = j;
 			}
-		group->numbers[group->part_count] = number;
-		group->parts[group->part_count++] =
-			(struct group_part){.places = &group->places[first], .count = filled - first};
+		ask_partition(checking, number, asks, places, alike, packet, now_us, answers);
 	}
-}
-
-/* Answers a group. All of it has asked for memory before any waits for it. @param counted  among the answers that were given */
-static void ask_all(struct checking *checking, const struct check_ask *asks, uint32_t count, struct mail_packet *packet,
-                    bool counted, struct check_answer *answers)
-{
-	struct group group;
-	uint32_t here = 0;
-	int64_t now_us = answering_now_us();
-	cut_group(checking, asks, count, &group);
-	for (uint32_t i = 0; i < group.part_count; i++) {
-		if (!ask_partition(checking, group.numbers[i], asks, group.parts[i], packet, now_us, answers))
-			continue;
-		group.numbers[here] = group.numbers[i];
-		group.parts[here++] = group.parts[i];
-	}
-	for (int step = 0; step < SHARD_LOOKS; step++)
-		for (uint32_t i = 0; i < here; i++)
-			partition_checks_look(&checking->partitions[group.numbers[i]].checks, (enum shard_look)step);
-	for (uint32_t i = 0; i < here; i++)
-		partition_checks_answer(&checking->partitions[group.numbers[i]].checks, asks, group.parts[i], packet, now_us,
-		                        answers);
 	int64_t took_us = answering_now_us() - now_us;
 	for (uint32_t i = 0; i < count && counted; i++)
 		if (answers[i].outcome != CHECK_LATER)

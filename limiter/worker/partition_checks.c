@@ -248,31 +248,18 @@ static void settle(struct partition_checks *checks, const struct check_ask *ask,
 	answer->outcome = CHECK_LATER;
 }
 
-void partition_checks_take(struct partition_checks *checks, const struct check_ask *asks, struct group_part part,
-                           struct check_answer *answers)
-{
-	checks->why = refusal(checks);
-	if (checks->why == CHECK_WHY_NONE)
-		lane_check_take(checks->lane, asks, part.places, part.count, answers);
-}
-
-void partition_checks_look(struct partition_checks *checks, enum shard_look step)
-{
-	if (checks->why == CHECK_WHY_NONE)
-		lane_check_look(checks->lane, step);
-}
-
-void partition_checks_answer(struct partition_checks *checks, const struct check_ask *asks, struct group_part part,
-                             struct mail_packet *packet, int64_t now_us, struct check_answer *answers)
+void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
+                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers)
 {
 	struct mail_packet *own = NULL;
-	if (checks->why == CHECK_WHY_NONE)
-		lane_check_answer(checks->lane, asks, now_of(checks), answers);
-	for (uint32_t i = 0; i < part.count; i++) {
-		uint32_t at = part.places[i];
+	enum check_why why = refusal(checks);
+	if (why == CHECK_WHY_NONE)
+		lane_check(checks->lane, asks, places, count, now_of(checks), answers);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = places[i];
 		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
-		if (checks->why != CHECK_WHY_NONE)
-			answers[at] = answer_unavailable(asks[at].ticket, checks->why);
+		if (why != CHECK_WHY_NONE)
+			answers[at] = answer_unavailable(asks[at].ticket, why);
 		enum check_why wait = wait_of(&asks[at], &answers[at]);
 		if (wait == CHECK_WHY_NONE)
 			settle(checks, &asks[at], &place, &answers[at]);
@@ -294,7 +281,7 @@ static enum check_why ask_again(struct partition_checks *checks, const struct an
 	enum check_why why = refusal(checks);
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
 	if (why == CHECK_WHY_NONE)
-		lane_check(checks->lane, ask, now_of(checks), &answer);
+		lane_check(checks->lane, ask, NULL, 1, now_of(checks), &answer);
 	enum check_why wait = wait_of(ask, &answer);
 	if (wait != CHECK_WHY_NONE)
 		return wait;

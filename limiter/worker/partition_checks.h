@@ -80,7 +80,6 @@ struct partition_checks {
 	struct parked_ask *parked;      /* room for PARTITION_CHECKS_PARKED_MAX; NULL: none was ever needed */
 	uint32_t parked_count;
 	uint32_t parked_full; /* of which FULL */
-	enum check_why why;   /* why what was taken is not answered; NONE: it is */
 	uint64_t epoch;       /* under which the partition was taken */
 	bool doubted;         /* a marker has to be sent before more is answered */
 	bool leaving;         /* no marker is sent any more: it would not be read here */
@@ -110,25 +109,15 @@ void partition_checks_leave(struct partition_checks *checks);
 /** Ends it: what was not answered yet gets CHECK_UNAVAILABLE. Does nothing if it is closed. */
 void partition_checks_close(struct partition_checks *checks);
 
-/* Some of a group's asks. */
-struct group_part {
-	const uint32_t *places;
-	uint32_t count;
-};
-
-/** Takes asks that are for this partition, to be answered by partition_checks_answer(). @param answers  as of the group */
-void partition_checks_take(struct partition_checks *checks, const struct check_ask *asks, struct group_part part,
-                           struct check_answer *answers);
-/** Takes a step of shard_check_look() for them. */
-void partition_checks_look(struct partition_checks *checks, enum shard_look step);
 /**
- * Judges what was taken.
+ * Judges asks that are for this partition.
  *
- * @param packet   that the asks came in; NULL: from the surface
+ * @param places   which of them
+ * @param packet   that they came in; NULL: from the surface
  * @param answers  set; CHECK_LATER: the answer comes through answering_give()
  */
-void partition_checks_answer(struct partition_checks *checks, const struct check_ask *asks, struct group_part part,
-                             struct mail_packet *packet, int64_t now_us, struct check_answer *answers);
+void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
+                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers);
 
 /** At the end of a turn: takes acknowledgements, sends what was gathered, and ends waits that are over. */
 void partition_checks_step(struct partition_checks *checks, int64_t now_ms);

@@ -76,8 +76,6 @@ static double ask(struct shard *shard, struct buffer *buffer, const struct compi
 	for (uint32_t i = 0; i < FRAME_CHECKS; i += CHECK_GROUP_MAX) {
 		for (uint32_t j = 0; j < CHECK_GROUP_MAX; j++)
 			checks[j] = (struct shard_check){.zone = zone, .key = buffer->keys[i + j], .cost = 1};
-		for (int step = 0; step < SHARD_LOOKS; step++)
-			shard_check_look(shard, checks, CHECK_GROUP_MAX, (enum shard_look)step);
 		shard_check_judge(shard, checks, CHECK_GROUP_MAX, (struct check_times){t, t});
 		for (uint32_t j = 0; j < CHECK_GROUP_MAX; j++)
 			if (checks[j].blocked)

@@ -93,23 +93,11 @@ static struct check_now now_of(const struct scene *scene)
 	return (struct check_now){.wall_ms = scene->now_ms, .steady_ms = scene->steady_ms};
 }
 
-/* A group, as a worker has it answered. */
-static void ask_group(struct scene *scene, const struct check_ask *asks, struct check_answer *answers)
-{
-	uint32_t places[CHECK_GROUP_MAX];
-	for (uint32_t i = 0; i < CHECK_GROUP_MAX; i++)
-		places[i] = i;
-	lane_check_take(scene->lane, asks, places, CHECK_GROUP_MAX, answers);
-	for (int step = 0; step < SHARD_LOOKS; step++)
-		lane_check_look(scene->lane, (enum shard_look)step);
-	lane_check_answer(scene->lane, asks, now_of(scene), answers);
-}
-
 static enum check_outcome ask(struct scene *scene, const char *zone, const char *key, int64_t cost, bool peek)
 {
 	struct check_ask one = {
 		.zone = weir_span_of(zone), .key = weir_span_of(key), .cost = cost, .peek = peek, .ticket = 42};
-	lane_check(scene->lane, &one, now_of(scene), &scene->answer);
+	lane_check(scene->lane, &one, NULL, 1, now_of(scene), &scene->answer);
 	assert_int_equal(scene->answer.ticket, 42);
 	return scene->answer.outcome;
 }
@@ -377,7 +365,7 @@ static void checks_under_way_are_bounded(void **state)
 		}
 		if (lane_checks_due(scene->lane))
 			send(scene);
-		ask_group(scene, asks, answers);
+		lane_check(scene->lane, asks, NULL, CHECK_GROUP_MAX, now_of(scene), answers);
 		for (uint32_t i = 0; i < CHECK_GROUP_MAX; i++) {
 			passed += answers[i].outcome == CHECK_PASSED;
 			full += answers[i].outcome == CHECK_UNAVAILABLE && answers[i].why == CHECK_WHY_FULL;
@@ -407,7 +395,7 @@ static void a_peek_may_ask_for_room(void **state)
 	for (uint32_t beside = 0; beside <= 9; beside++) {
 		struct check_ask one = {
 			.zone = weir_span_of("site"), .key = weir_span_of("a"), .cost = 1, .peek = true, .beside = beside};
-		lane_check(scene->lane, &one, now_of(scene), &scene->answer);
+		lane_check(scene->lane, &one, NULL, 1, now_of(scene), &scene->answer);
 		assert_int_equal(scene->answer.outcome, beside <= 8 ? CHECK_PASSED : CHECK_UNAVAILABLE);
 	}
 	assert_int_equal(scene->answer.why, CHECK_WHY_FULL);

@@ -291,13 +291,6 @@ static void compare_with_next(const struct shard_check *told, const struct shard
 	seen_peeked++;
 }
 
-static void ask_shard(struct stage *stage, struct shard_check *checks, uint32_t count, int64_t t)
-{
-	for (int step = 0; step < SHARD_LOOKS; step++)
-		shard_check_look(stage->shard, checks, count, (enum shard_look)step);
-	shard_check_judge(stage->shard, checks, count, (struct check_times){t, t});
-}
-
 static void ask(struct stage *stage)
 {
 	static const int64_t costs[] = {1, 1, 1, 1, 2, 3, 33, 0};
@@ -338,7 +331,7 @@ static void ask(struct stage *stage)
 		checks[i].settles = ids[i];
 		checks[i].peek = checks[i].reserves = false;
 	}
-	ask_shard(stage, checks, count, t);
+	shard_check_judge(stage->shard, checks, count, (struct check_times){t, t});
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_zone *zone = checks[i].zone->zone;
 		if (checks[i].settles != NULL) {
@@ -749,7 +742,7 @@ static void run_bounded(uint64_t seed, uint32_t totals[2])
 		case 1:
 			if (stage->open.frame.event_count == SCENE_EVENTS)
 				break;
-			ask_shard(stage, &check, 1, stage->scene.now_ms);
+			shard_check_judge(stage->shard, &check, 1, (struct check_times){stage->scene.now_ms, stage->scene.now_ms});
 			if (!check.blocked)
 				admit(admitted, stage->scene.now_ms);
 			add_to_frame(stage, 1, false, check.key, stage->scene.now_ms, 1, check.blocked);

@@ -144,8 +144,6 @@ static struct shard_check ask(struct scene *scene, uint32_t key)
 {
 	struct shard_check check = {
 		.zone = compiled_policy_zone_at(scene->compiled, 0), .key = scene->keys[key], .cost = 1};
-	for (int step = 0; step < SHARD_LOOKS; step++)
-		shard_check_look(scene->shard, &check, 1, (enum shard_look)step);
 	shard_check_judge(scene->shard, &check, 1, (struct check_times){start_ms, start_ms});
 	return check;
 }
