@@ -235,14 +235,13 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 
 /* ---- the life of a daemon ---- */
 
-static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_daemon_role *role,
-                           const struct weir_error *error, enum weir_exit code)
+static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_error *error, enum weir_exit code)
 {
-	weir_log(&daemon->log, WEIR_LOG_ERROR, role->log_name, "%s", error->text);
+	weir_log(&daemon->log, WEIR_LOG_ERROR, daemon->role->log_name, "%s", error->text);
 	return code;
 }
 
-static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+static enum weir_exit check(const struct weir_daemon *daemon, void *self)
 {
 	struct weir_error error;
 	struct weir_text doubts = {0};
@@ -251,39 +250,41 @@ static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_
 		printf("pages: %.*s\n", (int)doubts.length, doubts.at);
 	weir_text_deinit(&doubts);
 	if (status == WEIR_OK)
-		status = role->check(self, &error);
+		status = daemon->role->check(self, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
 	return weir_exit_of(status);
 }
 
-static enum weir_exit run(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+static enum weir_exit run(const struct weir_daemon *daemon, void *self)
 {
+	const struct weir_daemon_role *role = daemon->role;
 	struct weir_error error;
 	enum weir_status status = role->start(self, &error);
 	if (status == WEIR_END)
 		return WEIR_EXIT_DONE;
 	if (status != WEIR_OK)
-		return fail(daemon, role, &error, weir_exit_of(status));
+		return fail(daemon, &error, weir_exit_of(status));
 	enum weir_exit code = WEIR_EXIT_DONE;
 	if (role->watch(self, &error) != WEIR_OK)
-		code = fail(daemon, role, &error, WEIR_EXIT_FAILED);
+		code = fail(daemon, &error, WEIR_EXIT_FAILED);
 	return role->stop(self) ? code : WEIR_EXIT_FAILED;
 }
 
-static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+static enum weir_exit work(struct weir_daemon *daemon, void *self)
 {
+	const struct weir_daemon_role *role = daemon->role;
 	struct weir_error error;
 	struct weir_text doubts = {0}; /* the server says them when it starts */
 	enum weir_status status = check_pages(daemon->config, &doubts, &error);
 	weir_text_deinit(&doubts);
 	if (status != WEIR_OK)
-		return fail(daemon, role, &error, WEIR_EXIT_USAGE);
+		return fail(daemon, &error, WEIR_EXIT_USAGE);
 	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
 	    serve(daemon, role->pages(self), &error) != WEIR_OK)
-		return fail(daemon, role, &error, WEIR_EXIT_FAILED);
+		return fail(daemon, &error, WEIR_EXIT_FAILED);
 	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&daemon->log);
-	enum weir_exit code = run(daemon, role, self);
+	enum weir_exit code = run(daemon, self);
 	weir_heartbeat_stop(heartbeat);
 	return code;
 }
@@ -299,9 +300,9 @@ enum weir_exit weir_daemon_main(const struct weir_command_line *line, const stru
 		return code;
 	daemon.role = role;
 	if (role->accept(daemon.config, daemon.name, &error) != WEIR_OK || role->prepare(&daemon, &self, &error) != WEIR_OK)
-		code = fail(&daemon, role, &error, WEIR_EXIT_USAGE);
+		code = fail(&daemon, &error, WEIR_EXIT_USAGE);
 	else
-		code = daemon.check ? check(&daemon, role, self) : work(&daemon, role, self);
+		code = daemon.check ? check(&daemon, self) : work(&daemon, self);
 	if (role->close == NULL) {
 		fflush(stdout);
 		_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */

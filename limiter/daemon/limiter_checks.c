@@ -164,14 +164,20 @@ static enum weir_status open_surface(void *context, uint32_t worker, const struc
 	return checks_servers_open(checks->servers, worker, judge, surface, error);
 }
 
+/* @param password  set: NULL: there is none; the caller's, also on failure, as `users` is */
+static enum weir_status read_logins(const struct weir_config *config, char **password, struct resp_users *users,
+                                    struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (config->checks.password.value != NULL)
+		status = weir_json_password(&config->checks.password, password, error);
+	return status == WEIR_OK ? resp_users_open(*password, &config->checks.users, users, error) : status;
+}
+
 static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_error *error)
 {
 	const struct weir_config *config = checks->config;
-	enum weir_status status = WEIR_OK;
-	if (config->checks.password.value != NULL)
-		status = weir_json_password(&config->checks.password, &checks->password, error);
-	if (status == WEIR_OK)
-		status = resp_users_open(checks->password, &config->checks.users, &checks->users, error);
+	enum weir_status status = read_logins(config, &checks->password, &checks->users, error);
 	if (status == WEIR_OK && config->checks.tls) {
 		const struct weir_http_tls files = weir_daemon_tls(config);
 		status = weir_http_tls_open(&files, checks->log, &checks->tls, error);
@@ -323,11 +329,7 @@ enum weir_status limiter_checks_check_secrets(const struct weir_config *config, 
 	struct resp_users users = {0};
 	struct weir_text doubts = {0};
 	const struct weir_http_tls files = weir_daemon_tls(config);
-	enum weir_status status = WEIR_OK;
-	if (config->checks.password.value != NULL)
-		status = weir_json_password(&config->checks.password, &password, error);
-	if (status == WEIR_OK)
-		status = resp_users_open(password, &config->checks.users, &users, error);
+	enum weir_status status = read_logins(config, &password, &users, error);
 	if (status == WEIR_OK && config->checks.tls)
 		status = weir_http_tls_check(&files, &doubts, error);
 	weir_text_deinit(&doubts);

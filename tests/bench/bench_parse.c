@@ -194,13 +194,20 @@ static void bench_combined(const char *path, int runs)
 
 /* ---- the formats, from memory ---- */
 
-static int write_combined(const struct log_lines *lines, char *text)
+enum { WHEN_BYTES = 40 };
+
+static void write_when(const struct log_lines *lines, const char *form, char when[WHEN_BYTES])
 {
-	char ip[16], when[40];
 	time_t seconds = (time_t)(lines->time_ms / 1000);
 	struct tm tm;
+	strftime(when, WHEN_BYTES, form, gmtime_r(&seconds, &tm));
+}
+
+static int write_combined(const struct log_lines *lines, char *text)
+{
+	char ip[16], when[WHEN_BYTES];
 	log_lines_ip(lines, ip);
-	strftime(when, sizeof when, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&seconds, &tm));
+	write_when(lines, "%d/%b/%Y:%H:%M:%S +0000", when);
 	return snprintf(text, LINE_BYTES, "%s - %s [%s] \"%s %s%u%s HTTP/1.1\" %u %u \"%s\" \"%s\"\n", ip, lines->user,
 	                when, lines->method, lines->path, lines->item, lines->query, lines->status, lines->bytes,
 	                lines->referer, lines->agent);
@@ -209,11 +216,9 @@ static int write_combined(const struct log_lines *lines, char *text)
 /* As Zeek writes them: many members of which few are wanted. */
 static int write_json(const struct log_lines *lines, char *text)
 {
-	char ip[16], when[40];
-	time_t seconds = (time_t)(lines->time_ms / 1000);
-	struct tm tm;
+	char ip[16], when[WHEN_BYTES];
 	log_lines_ip(lines, ip);
-	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
+	write_when(lines, "%Y-%m-%dT%H:%M:%S", when);
 	return snprintf(
 		text, LINE_BYTES,
 		"{\"_path\":\"http\",\"ts\":\"%s.%06uZ\",\"uid\":\"C%xqst53mF%x\",\"id.orig_h\":\"%s\",\"id.orig_p\":%u,"
@@ -228,11 +233,9 @@ static int write_json(const struct log_lines *lines, char *text)
 /* As Fluent Bit sends what a container wrote: a line of the log above in an object. */
 static int write_envelope(const struct log_lines *lines, char *text)
 {
-	char ip[16], when[40];
-	time_t seconds = (time_t)(lines->time_ms / 1000);
-	struct tm tm;
+	char ip[16], when[WHEN_BYTES];
 	log_lines_ip(lines, ip);
-	strftime(when, sizeof when, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&seconds, &tm));
+	write_when(lines, "%d/%b/%Y:%H:%M:%S +0000", when);
 	return snprintf(
 		text, LINE_BYTES,
 		"{\"date\":%lld.25,\"time\":\"2024-05-01T12:00:00.25Z\",\"stream\":\"stdout\",\"logtag\":\"F\",\"log\":"
@@ -265,11 +268,9 @@ static int write_delimited(const struct log_lines *lines, char *text)
 
 static int write_haproxy(const struct log_lines *lines, char *text)
 {
-	char ip[16], when[40];
-	time_t seconds = (time_t)(lines->time_ms / 1000);
-	struct tm tm;
+	char ip[16], when[WHEN_BYTES];
 	log_lines_ip(lines, ip);
-	strftime(when, sizeof when, "%d/%b/%Y:%H:%M:%S", gmtime_r(&seconds, &tm));
+	write_when(lines, "%d/%b/%Y:%H:%M:%S", when);
 	return snprintf(text, LINE_BYTES,
 	                "May  1 12:00:00 lb1 haproxy[14389]: %s:%u [%s.%03d] http-in app/app%u 0/0/1/20/21 %u %u - - ---- "
 	                "2/2/0/0/0 0/0 \"%s %s%u%s HTTP/1.1\"\n",
