@@ -304,6 +304,7 @@ void weir_limit_sliding_shape(struct weir_limit_shape *shape)
 	int64_t unit_ms = limit->own[PRECISION_MS] > 1 ? limit->own[PRECISION_MS] : 1;
 	bool has_lateness = limit->own[LATENESS_MS] > 0;
 	shape->ops = has_lateness ? &late_ops : &ops;
+	shape->lateness_ms = limit->own[LATENESS_MS];
 	shape->has_times = true;
 	shape->runs_only = unit_ms > 1;
 	shape->divider = weir_divider_of(unit_ms);
@@ -312,7 +313,7 @@ void weir_limit_sliding_shape(struct weir_limit_shape *shape)
 	shape->times = weir_times_shape_of(most, shape->span, shape->runs_only);
 	shape->fixed_bytes[0] = weir_times_fixed_bytes(&shape->times, shape->runs_only);
 	shape->fixed_bytes[1] = weir_times_fixed_bytes(&shape->times, true);
-	shape->is_plain = !has_lateness && !shape->runs_only && 2 * shape->times.time_bits <= WEIR_BITS_ENTRY_MAX;
+	shape->is_plain = !shape->runs_only && 2 * shape->times.time_bits <= WEIR_BITS_ENTRY_MAX;
 }
 
 static int64_t window_of(const struct weir_limit *limit)

@@ -39,6 +39,7 @@ struct weir_limit_shape {
 	uint32_t apart_bytes;    /* and how much more in one whose runs lie apart */
 	struct weir_times_shape times;
 	int64_t span;                /* units that times lie in at most, counted from the newest */
+	int64_t lateness_ms;         /* sliding_window: times are kept for events that are so late; 0: none are */
 	struct weir_divider divider; /* what times are divided by: fixed_window's window, sliding_window's precision */
 	int64_t offset_ms;           /* fixed_window: added to a time before that */
 };

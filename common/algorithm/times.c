@@ -253,10 +253,30 @@ void weir_times_add(struct weir_times *times, int64_t unit, int64_t count)
 		add_plain(times, unit, count);
 }
 
+/* Plain times of one width: as many at once as a word has bits for. */
+static void copy_plain(struct weir_times *to, const struct weir_times *from)
+{
+	const unsigned bits = from->shape->time_bits;
+	const uint32_t most = WEIR_BITS_ENTRY_MAX / bits;
+	for (uint32_t i = 0, count; i < from->length; i += count) {
+		size_t start = weir_times_place(from, i);
+		uint32_t in_row = from->room - (uint32_t)(start / bits), left = from->length - i;
+		count = most < in_row ? most : in_row;
+		count = count < left ? count : left;
+		weir_bits_put(to->entries, (size_t)i * bits, count * bits, weir_bits_get(from->entries, start, count * bits));
+	}
+	to->length = from->length;
+	to->total = from->length;
+}
+
 void weir_times_copy(struct weir_times *to, const struct weir_times *from)
 {
 	to->head = to->length = 0;
 	to->total = 0;
+	if (!to->runs && !from->runs && to->shape->time_bits == from->shape->time_bits) {
+		copy_plain(to, from);
+		return;
+	}
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < from->length; i++) {
 		int64_t unit = weir_times_at(from, i);

@@ -65,7 +65,8 @@ static inline void fast_put(uint8_t *at, unsigned bytes, uint64_t value)
 	weir_bytes_put(at, 2 * bytes, value);
 }
 
-enum fast_judgement { FAST_UNDER, FAST_OVER, FAST_NO_ROOM };
+/* FAST_UNSURE, beside the others: only the whole way can tell. */
+enum fast_judgement { FAST_UNDER = 0, FAST_OVER = 1, FAST_NO_ROOM = 2, FAST_UNSURE = 4 };
 
 /* A ring, opened. */
 struct fast_ring {
@@ -112,6 +113,23 @@ static inline int64_t fast_leave(struct fast_ring *ring, int64_t age)
 	return 0;
 }
 
+static inline void fast_open_ring(struct fast_ring *ring, const struct weir_limit_shape *shape, unsigned bytes,
+                                  const uint8_t *fixed)
+{
+	ring->length = (uint32_t)weir_bytes_get(fixed, bytes);
+	ring->head = (uint32_t)weir_bytes_get(fixed + bytes, bytes);
+	ring->room = (uint32_t)weir_bytes_get(fixed + 2 * bytes, bytes);
+	ring->bits = shape->times.time_bits;
+}
+
+/* One more time at the end of a ring that has room for it. */
+static inline struct fast_change fast_change_of(const struct fast_ring *ring, unsigned bytes)
+{
+	return (struct fast_change){.state = (ring->length + 1) | (uint64_t)ring->head << (8 * bytes),
+	                            .entries = ring->entries,
+	                            .bit = (size_t)fast_slot(ring, ring->length) * ring->bits};
+}
+
 static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(struct fast_change *change,
                                                                               const struct weir_limit_shape *shape,
                                                                               unsigned bytes, const uint8_t *fixed,
@@ -119,10 +137,7 @@ static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(st
 {
 	int64_t window_ms = shape->limit.window_ms, since_ms = t - ring->newest_ms;
 	uint32_t rate = (uint32_t)shape->limit.rate;
-	ring->length = (uint32_t)weir_bytes_get(fixed, bytes);
-	ring->head = (uint32_t)weir_bytes_get(fixed + bytes, bytes);
-	ring->room = (uint32_t)weir_bytes_get(fixed + 2 * bytes, bytes);
-	ring->bits = shape->times.time_bits;
+	fast_open_ring(ring, shape, bytes, fixed);
 	/* What has become too old to matter goes first, then, of as many as may be, the oldest. */
 	int64_t oldest = fast_leave(ring, 2 * window_ms - since_ms);
 	*change = (struct fast_change){0};
@@ -131,9 +146,38 @@ static inline __attribute__((always_inline)) enum fast_judgement fast_sliding(st
 	if (__builtin_expect((over | no_room) != 0, 0))
 		return over ? FAST_OVER : FAST_NO_ROOM;
 	fast_drop(ring, full);
-	change->entries = ring->entries;
-	change->bit = (size_t)fast_slot(ring, ring->length) * ring->bits;
-	change->state = (ring->length + 1) | (uint64_t)ring->head << (8 * bytes);
+	*change = fast_change_of(ring, bytes);
+	return FAST_UNDER;
+}
+
+/* The age of entry i, 0 the oldest, when the newest was recorded. */
+static inline int64_t fast_age(const struct fast_ring *ring, uint32_t i)
+{
+	uint64_t time = weir_bits_peek(ring->entries, (size_t)fast_slot(ring, i) * ring->bits, ring->bits);
+	return (int64_t)(((uint64_t)ring->newest_ms - time) & ((UINT64_C(1) << ring->bits) - 1));
+}
+
+/*
+ * The same with a lateness, for an event that is not late: times stay although as many as may be are newer, so it is the
+ * rate-th newest that must be out of the window.
+ */
+static enum fast_judgement fast_sliding_late(struct fast_change *change, const struct weir_limit_shape *shape,
+                                             const uint8_t *fixed, struct fast_ring *ring, int64_t t)
+{
+	unsigned bytes = shape->times.count_bytes;
+	int64_t window_ms = shape->limit.window_ms, since_ms = t - ring->newest_ms;
+	int64_t reach_ms = shape->lateness_ms > window_ms ? shape->lateness_ms : window_ms;
+	uint32_t rate = (uint32_t)shape->limit.rate;
+	fast_open_ring(ring, shape, bytes, fixed);
+	(void)fast_leave(ring, window_ms + reach_ms - since_ms);
+	if (ring->length >= rate && fast_age(ring, ring->length - rate) < window_ms - since_ms)
+		return FAST_OVER;
+	/* What no late event needs stays only among the newest as many as may be, of which this event is one. */
+	while (ring->length >= rate && ring->length > 0 && fast_age(ring, 0) >= window_ms + shape->lateness_ms - since_ms)
+		fast_drop(ring, 1);
+	if (ring->length == ring->room)
+		return ring->room < shape->times.entries_max ? FAST_NO_ROOM : FAST_UNSURE;
+	*change = fast_change_of(ring, bytes);
 	return FAST_UNDER;
 }
 
@@ -211,7 +255,9 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 			judgement |= fast_fixed(&changes[i], shape, fixed, at.newest_ms, windows->start_ms[i]);
 			continue;
 		}
-		judgement |= fast_sliding(&changes[i], shape, shape->times.count_bytes, fixed, &at.ring, t);
+		judgement |= shape->lateness_ms == 0
+		                 ? fast_sliding(&changes[i], shape, shape->times.count_bytes, fixed, &at.ring, t)
+		                 : fast_sliding_late(&changes[i], shape, fixed, &at.ring, t);
 		if (times >> i > 1)
 			at.ring.entries += weir_bits_bytes(at.ring.room, at.ring.bits);
 	}

@@ -43,13 +43,13 @@ static void fill(struct layout *layout, uint32_t i, const struct weir_limit *lim
 /* A sliding window whose ring is counted in single bytes, and two fixed ones behind it, all counts in eight bytes. */
 static bool is_three(const struct layout *layout)
 {
-	return layout->limit_count == 3 && layout->times_mask == 1 && layout->limits[0].times.count_bytes == 1 &&
-	       layout->fixed_bytes[0] - layout->at[0][1] <= sizeof(uint64_t);
+	return layout->limit_count == 3 && layout->times_mask == 1 && layout->limits[0].lateness_ms == 0 &&
+	       layout->limits[0].times.count_bytes == 1 && layout->fixed_bytes[0] - layout->at[0][1] <= sizeof(uint64_t);
 }
 
 static bool is_one(const struct layout *layout)
 {
-	return layout->limit_count == 1 && layout->times_mask == 1;
+	return layout->limit_count == 1 && layout->times_mask == 1 && layout->limits[0].lateness_ms == 0;
 }
 
 static void find_counts(struct layout *layout)

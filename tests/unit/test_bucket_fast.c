@@ -6,6 +6,8 @@
 #include "bucket_scene.h"
 
 #define SLIDING(rate, window) "{\"algorithm\":\"sliding_window\",\"rate\":" #rate ",\"window\":\"" #window "\"}"
+#define LATE(rate, window, lateness) \
+	"{\"algorithm\":\"sliding_window\",\"rate\":" #rate ",\"window\":\"" #window "\",\"lateness\":\"" #lateness "\"}"
 #define FIXED(rate, window) "{\"algorithm\":\"fixed_window\",\"rate\":" #rate ",\"window\":\"" #window "\"}"
 #define UNIFORM(interval) "{\"algorithm\":\"uniform\",\"interval\":\"" #interval "\"}"
 #define THREE SLIDING(2, 100ms) "," FIXED(3, 1s) "," FIXED(4, 10s)
@@ -94,6 +96,67 @@ static void a_gap_of_the_modulus_of_times_is_a_gap(void **state)
 	}
 	close_way(scene, 61);
 }
+
+/* ---- a window with a lateness ---- */
+
+static void with_a_lateness_the_time_that_counts_is_the_rate_th_newest(void **state)
+{
+	struct bucket_scene *scene = open_way(state, LATE(2, 100ms, 500ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1010, 1);
+	EXPECT_DECIDED(scene, 1099, 1, 1100);
+	EXPECT_PASS(scene, 1100, 1);
+	EXPECT_DECIDED(scene, 1109, 1, 1110);
+	EXPECT_PASS(scene, 1110, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1],[1010,1],[1100,1],[1110,1]]}");
+	EXPECT_PASS(scene, 1300, 1);
+	EXPECT_BLOCK(scene, 1050, 1); /* two lie behind 950, and the whole way is asked */
+	close_way(scene, 4);
+}
+
+static void with_a_lateness_times_stay_for_a_window_and_that(void **state)
+{
+	struct bucket_scene *scene = open_way(state, LATE(9, 100ms, 500ms), "");
+	for (int64_t t = 1000; t < 1003; t++)
+		EXPECT_PASS(scene, t, 1);
+	EXPECT_PASS(scene, 1599, 1);
+	assert_int_equal(ring_length(scene, 0), 4);
+	EXPECT_PASS(scene, 1600, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1001,1],[1002,1],[1599,1],[1600,1]]}");
+	EXPECT_PASS(scene, 9000, 1);
+	assert_int_equal(ring_length(scene, 0), 1);
+	close_way(scene, 5);
+}
+
+static void with_a_lateness_shorter_than_the_window_as_many_as_may_be_stay(void **state)
+{
+	struct bucket_scene *scene = open_way(state, LATE(2, 100ms, 20ms), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1001, 1);
+	EXPECT_PASS(scene, 1119, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1],[1001,1],[1119,1]]}");
+	EXPECT_PASS(scene, 1120, 1); /* 1000 is of no more use; 1001 is, for 1 ms */
+	EXPECT_SHOWN(scene, "{\"times\":[[1001,1],[1119,1],[1120,1]]}");
+	EXPECT_PASS(scene, 1300, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1120,1],[1300,1]]}");
+	close_way(scene, 4);
+}
+
+/* Its times are then as many as are kept at all: only the whole way knows what becomes of an event. */
+static void with_a_lateness_a_ring_that_may_not_grow_is_for_the_whole_way(void **state)
+{
+	struct bucket_scene *scene = open_way(state, LATE(2, 100ms, 100ms), ",\"count\":\"all\"");
+	for (int64_t t = 1000; t < 1050; t++)
+		(void)scene_event(scene, t, 1);
+	assert_int_equal(ring_length(scene, 0), 6);
+	unsigned grown = scene->grown_count;
+	EXPECT_PASS(scene, 1149, 1);
+	assert_int_equal(scene->grown_count, grown);
+	assert_int_equal(ring_length(scene, 0), 6);
+	scene_close(scene);
+}
+
+/* ---- fixed windows ---- */
 
 static void fixed_window_at_its_last_ms_and_at_the_first_of_the_next(void **state)
 {
@@ -399,6 +462,11 @@ static const char *const zones[] = {
 	UNIFORM(20ms) "," SLIDING(6, 300ms),
 	SLIDING(4, 90ms) "," FIXED(10, 700ms) "," SLIDING(8, 250ms) "," FIXED(12, 1s),
 	SLIDING(300, 2s) "," FIXED(400, 3s) "," FIXED(70000, 1m),
+	LATE(5, 100ms, 30ms),
+	LATE(5, 100ms, 100ms),
+	LATE(1, 20ms, 300ms) "," FIXED(30, 1s),
+	LATE(30, 1s, 4s) "," FIXED(40, 2s) "," FIXED(300, 1m),
+	LATE(6, 90ms, 40ms) "," SLIDING(8, 250ms) "," LATE(9, 300ms, 900ms),
 };
 
 static void random_step(struct bucket_scene *fast, struct bucket_scene *whole, int64_t *now, uint64_t *seed)
@@ -461,6 +529,10 @@ int main(void)
 		BOTH(sliding_window_at_a_window_less_one_ms_and_at_a_window),
 		BOTH(a_time_of_two_windows_age_is_dropped_and_one_ms_younger_is_not),
 		BOTH(a_gap_of_the_modulus_of_times_is_a_gap),
+		BOTH(with_a_lateness_the_time_that_counts_is_the_rate_th_newest),
+		BOTH(with_a_lateness_times_stay_for_a_window_and_that),
+		BOTH(with_a_lateness_shorter_than_the_window_as_many_as_may_be_stay),
+		BOTH(with_a_lateness_a_ring_that_may_not_grow_is_for_the_whole_way),
 		BOTH(fixed_window_at_its_last_ms_and_at_the_first_of_the_next),
 		BOTH(fixed_window_remembers_the_one_before_and_none_further_back),
 		BOTH(counts_of_each_width_reach_their_rate),
