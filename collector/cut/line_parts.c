@@ -99,7 +99,7 @@ static void add(struct line_parts *parts, struct open_line *line, const struct l
 {
 	if (line->state == LINE_PARTS_REFUSED)
 		return;
-	if (part->number != line->next || line->text.length + text.length > LINE_PARTS_LINE_MAX_BYTES) {
+	if (part->lost || part->number != line->next || line->text.length + text.length > LINE_PARTS_LINE_MAX_BYTES) {
 		refuse(parts, line);
 		return;
 	}

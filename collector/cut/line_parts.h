@@ -37,6 +37,7 @@ struct line_part {
 	bool named;      /* there is a key; false: it cannot be told whose it is */
 	bool more;       /* further parts follow */
 	bool continues;  /* it is not the first, and so never a line by itself */
+	bool lost;       /* its text is not there: neither is the line */
 	bool looks_back; /* nothing is kept of it: only whether it is a line by itself is asked */
 	uint32_t number; /* from 1; 0: they are not numbered */
 };

@@ -127,11 +127,27 @@ static void tell_format(struct collector *collector, struct format_watch *watch,
 	reader->refused[0] = '\0';
 }
 
+/* What a writer left out is lost to every reader of the log: it is told though most lines fit. */
+static void tell_left_out(struct collector *collector, const struct record_reader *reader, uint64_t count)
+{
+	char name[SOURCE_NAME_BYTES], kept[WEIR_ERROR_TEXT_BYTES];
+	if (count == 0)
+		return;
+	collector_source_name(collector, reader->source_place, name, sizeof name);
+	weir_notice_log(
+		&collector->left_out, collector->options.log, WEIR_LOG_ERROR, "collector",
+		"source %s, %s: the message of %llu more lines is null: their writer left it out. They are not judged: nobody is "
+		"blocked by them. Reading goes on, and %s. `journalctl -o json` leaves out what has more than 4096 bytes: let it "
+		"write with --all (runbook: format-changed)",
+		name, reader->stream->name, (unsigned long long)count, put_kept(collector, kept, sizeof kept));
+}
+
 /* Reads a chunk to its end, or until the producer breaks. */
 static void read_on(struct collector *collector, struct record_reader *reader)
 {
 	int64_t now_ms = weir_wall_ms();
 	uint64_t lines = reader->counts.lines, malformed = count_malformed(reader);
+	uint64_t left_out = reader->counts.malformed[FORMAT_LEFT_OUT];
 	struct format_watch *watch = &collector->formats[reader->source_place];
 	collector->interrupted = NULL;
 	while (going(collector) && record_reader_next(reader) == WEIR_OK)
@@ -141,6 +157,7 @@ static void read_on(struct collector *collector, struct record_reader *reader)
 		collector->interrupted = reader;
 	if (format_watch_add(watch, reader->counts.lines - lines, count_malformed(reader) - malformed, weir_monotonic_ms()))
 		tell_format(collector, watch, reader);
+	tell_left_out(collector, reader, reader->counts.malformed[FORMAT_LEFT_OUT] - left_out);
 }
 
 /* Reads one chunk of one source. @return whether there was one */
@@ -339,10 +356,47 @@ static void log_unfinished(struct collector *collector)
 			count_lost(collector, i);
 }
 
+/* Whether reading goes on before the first parts of lines that are not whole yet. */
+static bool is_held(const struct record_reader *reader)
+{
+	uint64_t held = format_held(reader->format);
+	return held < UINT64_MAX && held >= reader->begun_position;
+}
+
+/*
+ * Lines of which only the first parts have come, where no later start reads these again: from a pipe, of a queue, of what
+ * was pushed. Nobody else would ever tell of them.
+ */
+static void refuse_unfinished(struct collector *collector)
+{
+	char kept[WEIR_ERROR_TEXT_BYTES];
+	uint64_t count = 0;
+	for (size_t i = 0; i < collector->inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t stream_count = inputs_streams(collector->inputs, i, &streams);
+		for (size_t j = 0; j < stream_count; j++) {
+			struct record_reader *reader = streams[j]->context;
+			if (reader == NULL || (inputs_replayable(collector->inputs, i) && is_held(reader)))
+				continue;
+			count -= count_malformed(reader);
+			record_reader_end(reader);
+			count += count_malformed(reader);
+		}
+	}
+	if (count > 0)
+		weir_log(
+			collector->options.log, WEIR_LOG_WARNING, "collector",
+			"%llu lines came without their last parts, and no later start reads their first ones again: they are not "
+			"judged; %s",
+			(unsigned long long)count, put_kept(collector, kept, sizeof kept));
+}
+
 /* Sends what was read, waits for the acknowledgements, within a bound, and saves the positions. */
 static void finish(struct collector *collector)
 {
 	int64_t end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
+	if (going(collector) && collector->interrupted == NULL)
+		refuse_unfinished(collector);
 	flush(collector);
 	tell_absent(collector, ABSENT_TELLING_RECORDS);
 	while (going(collector) && sender_waiting(collector->sender) > 0 && weir_monotonic_ms() < end_ms)

@@ -58,6 +58,7 @@ struct collector {
 	enum weir_status status; /* the first failure */
 	struct weir_error error;
 	struct weir_fault fault;
+	struct weir_notice left_out; /* lines whose writer left the message out */
 
 	pthread_t thread;
 	bool started;

@@ -110,7 +110,9 @@ static __attribute__((noinline, cold)) void look_for_client(struct record_reader
 static void look_for_help(struct record_reader *reader, enum format_reason reason)
 {
 	struct record_hint *hint = &reader->counts.unread;
-	if (!wants_hint(reader, hint))
+	/* What is lost for good before weir sees it is told, whatever else is. */
+	bool lost = reason == FORMAT_LEFT_OUT && reader->counts.malformed[reason] + reader->ahead.malformed[reason] <= 1;
+	if (!lost && !wants_hint(reader, hint))
 		return;
 	format_help(reader->format, reason, reader->line, hint->help);
 	keep_line(reader, hint->line);
@@ -301,8 +303,7 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		}
 		if (reason != FORMAT_SKIP)
 			refuse_line(reader, reason, record_reader_is_fresh(reader));
-		else
-			note_part(reader, begin);
+		note_part(reader, begin); /* one that is refused may be a part, too: of a line that is not whole */
 	}
 	return WEIR_AGAIN;
 }

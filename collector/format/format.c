@@ -45,6 +45,8 @@ const char *format_reason_text(enum format_reason reason)
 		[FORMAT_NO_CLIENT] = "no client",
 		[FORMAT_SEARCH_LIMIT] = "search limit",
 		[FORMAT_AMBIGUOUS] = "ambiguous",
+		[FORMAT_NO_MESSAGE] = "no message",
+		[FORMAT_LEFT_OUT] = "message left out",
 	};
 	if (reason < FORMAT_MALFORMED)
 		return texts[reason];

@@ -224,7 +224,7 @@ static inline struct weir_span format_unfinished(struct format *format)
 }
 
 /**
- * Says where the newest line, which gave FORMAT_SKIP, stands: if it is the first part of one, format_held() tells.
+ * Says where the newest line, which gave no record, stands: if it is the first part of one, format_held() tells.
  *
  * @param before  the position before it: that of the line before
  */

@@ -111,6 +111,11 @@ void format_help(const struct format *format, enum format_reason reason, struct 
 		time = format->inner->time;
 	if (reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE)
 		snprintf(words, FORMAT_HELP_BYTES, "%s", time_help_words(time));
+	else if (reason == FORMAT_LEFT_OUT)
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"its writer left the message out, as null: `journalctl -o json` does so where it has more than 4096 bytes, "
+			"unless it is told --all");
 	else if (reason == FORMAT_NO_TIME && format->time->takes_form && format->time->name != NULL)
 		found = find_name(format, line, time_names, format->time->name, false);
 	else if (reason == format->malformed && format->reads_objects && is_behind_header(line))

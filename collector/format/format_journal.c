@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Format `journal`: an entry of systemd's journal as a JSON object on a line, as the source `journal` hands it out and
- * `journalctl -o json` prints it. Its members are the fields, by the journal's own names.
+ * `journalctl -o json` prints it. Its members are the fields, by the journal's own names. A value that is no UTF-8 is an
+ * array of its bytes there; one of more than 4096 bytes is null, unless journalctl is told --all.
  */
 #include "collector/format/format_options.h"
 
@@ -11,7 +12,11 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	struct weir_json body = weir_json_member(config, "message");
 	if (weir_json_exists(&body))
 		return format_message_split(kind, config, fields, format, error);
-	return format_json_members_new(config, kind, "__REALTIME_TIMESTAMP", TIME_UNIT_US, fields, format, error);
+	enum weir_status status =
+		format_json_members_new(config, kind, "__REALTIME_TIMESTAMP", TIME_UNIT_US, fields, format, error);
+	if (status == WEIR_OK)
+		format_json_take_bytes(*format);
+	return status;
 }
 
 static const struct weir_json_rule options[] = {

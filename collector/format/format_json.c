@@ -146,6 +146,25 @@ struct json_scan *format_json_scan(struct format *format)
 	return &((struct format_json *)format)->scan;
 }
 
+void format_json_take_bytes(struct format *format)
+{
+	struct format_json *json = (struct format_json *)format;
+	assert(format->parse == parse);
+	for (uint32_t slot = 0; slot < json->slots.count; slot++)
+		if (json->slots.names[slot].at[0] != '/')
+			json_scan_take_bytes(&json->scan, json->nodes[slot], true);
+}
+
+enum format_reason format_json_missing(const struct format *format, uint32_t field)
+{
+	const struct format_json *json = (const struct format_json *)format;
+	int slot = format_slots_of_field(&json->slots, field);
+	assert(format->parse == parse && slot >= 0);
+	if (json_scan_value(&json->scan, json->nodes[slot]).at != NULL)
+		return FORMAT_SKIP;
+	return json_scan_is_null(&json->scan, json->nodes[slot]) ? FORMAT_LEFT_OUT : FORMAT_NO_MESSAGE;
+}
+
 static const struct json_place *place_of(const struct json_place *places, struct weir_span name)
 {
 	for (; places->field != NULL; places++)

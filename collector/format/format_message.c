@@ -5,7 +5,8 @@
  * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
  * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program
  * that wrote the line beside what the line says. The head says how often the message came. A message
- * whose end is missing is given only to a format that takes such lines. What the journal has in parts is joined first.
+ * whose end is missing is given only to a format that takes such lines. What the journal has in parts is joined first. An
+ * entry without a message is told: nothing in it says that it is not the one that would have blocked somebody.
  */
 #include "collector/cut/line_marks.h"
 #include "collector/format/format_options.h"
@@ -25,11 +26,12 @@ struct format_message {
 	struct line_parts parts;
 };
 
-static enum format_reason join(struct format_message *both, struct weir_span line, struct weir_span *message)
+static enum format_reason join(struct format_message *both, struct weir_span line, bool lost, struct weir_span *message)
 {
 	if (!line_marks_may_be_part(&both->marks, both->scan, &both->parts))
 		return FORMAT_OK;
 	struct line_part part = line_marks_part(&both->marks, both->scan, line);
+	part.lost = lost;
 	part.looks_back = both->format.looks_back;
 	return line_parts_join(&both->parts, &part, message);
 }
@@ -45,7 +47,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		return reason;
 	struct weir_span message = head.fields[both->message];
 	if (both->scan != NULL) {
-		reason = join(both, (struct weir_span){.at = line, .length = length}, &message);
+		enum format_reason missing = message.at == NULL ? format_json_missing(both->head, both->message) : FORMAT_OK;
+		bool lost = missing == FORMAT_NO_MESSAGE || missing == FORMAT_LEFT_OUT;
+		reason = join(both, (struct weir_span){.at = line, .length = length}, lost, &message);
+		if (lost)
+			return missing;
 		if (reason != FORMAT_OK)
 			return reason;
 	}

@@ -103,6 +103,16 @@ struct json_scan;
 /** The scan that a format of format_json_members_new() makes of each line: its owner may look for more names there. */
 struct json_scan *format_json_scan(struct format *format);
 
+/** Takes arrays of bytes as what they are (json_scan_take_bytes()), in every member of such a format. */
+void format_json_take_bytes(struct format *format);
+
+/**
+ * Of the last line, in which a field is absent: why.
+ *
+ * @return FORMAT_SKIP: its member is empty; FORMAT_LEFT_OUT: null; FORMAT_NO_MESSAGE: there is no such member with a value
+ */
+enum format_reason format_json_missing(const struct format *format, uint32_t field);
+
 /* A column that serves a field of another name, unless "fields" says which does. The last one that a header has counts. */
 struct format_alias {
 	const char *field, *column;

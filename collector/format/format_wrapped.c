@@ -50,39 +50,57 @@ struct format_wrapped {
 struct unwrapped {
 	struct weir_span line;
 	struct weir_span values[FORMAT_SLOTS_MAX]; /* the outer line's */
+	bool scanned;                              /* the outer line is an object */
 	bool partial;                              /* more of it follows */
 	bool error_stream;
 };
 
-static bool unwrap_cri(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
+static enum format_reason unwrap_cri(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
 {
 	struct weir_span time = text_word(&text), stream = text_word(&text), tag = text_word(&text), first;
 	out->error_stream = text_is(stream, "stderr");
 	if (!out->error_stream && !text_is(stream, "stdout"))
-		return false;
+		return wrapped->format.malformed;
 	if (!text_until(&tag, ':', &first)) /* further tags may follow, behind colons */
 		first = tag;
 	out->partial = text_is(first, "P");
 	if (!out->partial && !text_is(first, "F"))
-		return false;
+		return wrapped->format.malformed;
 	out->line = text;
 	out->values[FORMAT_SLOT_TIME] = time;
 	if (wrapped->stream_slot >= 0)
 		out->values[wrapped->stream_slot] = stream;
-	return true;
+	return FORMAT_OK;
 }
 
-static bool unwrap_json(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
+/* The line in an object: of the members that may hold it the first that is there, and not empty if another is. */
+static struct weir_span line_within(const struct format_wrapped *wrapped, bool *null)
 {
+	struct weir_span line = {0};
+	for (int i = 0; i < LINES_MAX && line.length == 0 && wrapped->line_nodes[i] != NO_NODE; i++) {
+		struct weir_span value = json_scan_value(&wrapped->scan, wrapped->line_nodes[i]);
+		*null |= json_scan_is_null(&wrapped->scan, wrapped->line_nodes[i]);
+		if (value.at != NULL)
+			line = value;
+	}
+	return line;
+}
+
+/* @return FORMAT_OK; FORMAT_LEFT_OUT: the line is null; the format's own reason: it is no such object, or has no line */
+static enum format_reason unwrap_json(struct format_wrapped *wrapped, struct weir_span text, struct unwrapped *out)
+{
+	bool null = false;
 	if (!json_scan_line(&wrapped->scan, text.at, text.length))
-		return false;
+		return wrapped->format.malformed;
+	out->scanned = true;
 	for (uint32_t slot = 0; slot < wrapped->slots.count; slot++)
 		out->values[slot] = json_scan_value(&wrapped->scan, wrapped->nodes[slot]);
-	for (int i = 0; i < LINES_MAX && out->line.at == NULL && wrapped->line_nodes[i] != NO_NODE; i++)
-		out->line = json_scan_value(&wrapped->scan, wrapped->line_nodes[i]);
+	out->line = line_within(wrapped, &null);
 	out->error_stream = text_is(json_scan_value(&wrapped->scan, wrapped->stream_node), "stderr");
 	out->partial = wrapped->outer == OUTER_DOCKER && out->line.length > 0 && !text_ends(out->line, "\n");
-	return out->line.at != NULL;
+	if (out->line.at != NULL)
+		return FORMAT_OK;
+	return null ? FORMAT_LEFT_OUT : wrapped->format.malformed;
 }
 
 /* Joins a part to those before it; gives FORMAT_OK when the line is whole. */
@@ -97,6 +115,7 @@ static enum format_reason join(struct format_wrapped *wrapped, struct weir_span 
 	struct line_part part = in_json
 	                            ? line_marks_part(&wrapped->marks, &wrapped->scan, text)
 	                            : (struct line_part){.key.low = out->error_stream, .named = true, .more = out->partial};
+	part.lost = out->line.at == NULL;
 	part.looks_back = wrapped->format.looks_back; /* no line of a header is as long as those that are cut */
 	return line_parts_join(parts, &part, &out->line);
 }
@@ -107,9 +126,13 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct weir_span text = {.at = line, .length = length};
 	struct unwrapped out = {0};
 	line_parts_next(&wrapped->parts, length);
-	bool good = wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
-	if (!good)
-		return format->malformed;
+	enum format_reason good =
+		wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
+	if (good != FORMAT_OK) {
+		if (out.scanned && wrapped->outer == OUTER_JSON)
+			(void)join(wrapped, text, &out); /* a line of which it is a part is not whole without it */
+		return good;
+	}
 	enum format_reason reason = join(wrapped, text, &out);
 	if (reason != FORMAT_OK)
 		return reason;
@@ -127,8 +150,10 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	wrapped->body->other_stream = out.error_stream;
 	wrapped->body->looks_back = format->looks_back;
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
+	if (body == FORMAT_NO_TIME && reason != FORMAT_OK) /* then the outer time would have served */
+		return reason;
 	if (body != FORMAT_OK)
-		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
+		return body;
 	/* The path of the line within is what was served already: decoded once more it would be another. */
 	format->settles_path = wrapped->settles_path && record->fields[WEIR_FIELD_PATH].at == NULL;
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++) {
@@ -208,8 +233,12 @@ static enum weir_status read_line_names(struct format_wrapped *wrapped, const st
 		return weir_json_fail(&at, error, "is not for \"cri\", whose lines stand at their end");
 	if (name == NULL && wrapped->outer == OUTER_DOCKER)
 		name = "log";
-	for (int i = 0; i < (name != NULL ? 1 : LINES_MAX); i++)
-		wrapped->line_nodes[i] = json_scan_want(&wrapped->scan, name != NULL ? name : usual[i]);
+	for (int i = 0; i < (name != NULL ? 1 : LINES_MAX); i++) {
+		const char *wanted = name != NULL ? name : usual[i];
+		wrapped->line_nodes[i] = json_scan_want(&wrapped->scan, wanted);
+		if (wanted[0] != '/')
+			json_scan_take_bytes(&wrapped->scan, wrapped->line_nodes[i], false);
+	}
 	return WEIR_OK;
 }
 

@@ -96,6 +96,12 @@ void json_scan_join(struct json_scan *scan, uint32_t node)
 	scan->nodes[node].joins = true;
 }
 
+void json_scan_take_bytes(struct json_scan *scan, uint32_t node, bool last)
+{
+	scan->nodes[node].takes_bytes = true;
+	scan->nodes[node].takes_last = last;
+}
+
 /* ---- the line ---- */
 
 /* A scan on its way: the line's end, and its length for the scratch. */
@@ -108,6 +114,7 @@ struct walk {
 static void clear(struct json_scan *scan, uint32_t node)
 {
 	scan->nodes[node].value = (struct weir_span){0};
+	scan->nodes[node].null = false;
 	for (uint32_t child = scan->nodes[node].first_child; child != 0; child = scan->nodes[child].next)
 		clear(scan, child);
 }
@@ -262,11 +269,63 @@ static struct weir_span join_strings(const struct walk *walk, const char *array,
 	return list;
 }
 
+/* The bytes of an array of numbers; it ends before `behind`. Absent: an element is none. */
+static struct weir_span take_numbers(const struct walk *walk, const char *at, const char *behind)
+{
+	struct unescape_scratch *scratch = &walk->scan->scratch;
+	char *begin = unescape_room(scratch, walk->length), *out = begin;
+	while (*(at = skip_blanks(at, behind)) != ']') {
+		const char *digits = at;
+		unsigned number = 0;
+		for (; at < behind && *at >= '0' && *at <= '9' && number <= UINT8_MAX; at++)
+			number = number * 10 + (unsigned)(*at - '0');
+		const char *end = skip_blanks(at, behind);
+		if (at == digits || number > UINT8_MAX || (*end != ',' && *end != ']'))
+			return (struct weir_span){0};
+		*out++ = (char)number;
+		at = end + (*end == ',');
+	}
+	scratch->used += (uint32_t)(out - begin);
+	return (struct weir_span){.at = begin, .length = (uint32_t)(out - begin)};
+}
+
+/* The value of an array that ends before `behind`: bytes, or the last of several values. Absent: it is neither. */
+static struct weir_span take_bytes(const struct walk *walk, const char *array, const char *behind, bool last)
+{
+	struct weir_span value = {0};
+	const char *at = skip_blanks(array + 1, behind);
+	if (*at != '"' && *at != '[')
+		return take_numbers(walk, at, behind);
+	while (last && *at != ']') {
+		bool escaped = false, list = *at == '[';
+		const char *begin = at + 1, *end = NULL;
+		if (*at == '"')
+			end = string_end(begin, behind, &escaped);
+		else if (list)
+			end = memchr(begin, ']', (size_t)(behind - begin));
+		if (end == NULL)
+			return (struct weir_span){0};
+		value = (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
+		if (list)
+			value = take_numbers(walk, begin, end + 1);
+		else if (escaped)
+			value = unescape(&walk->scan->scratch, value, walk->length, true);
+		at = skip_blanks(end + 1, behind);
+		if (*at != ',' && *at != ']')
+			return (struct weir_span){0};
+		at = *at == ',' ? skip_blanks(at + 1, behind) : at;
+	}
+	return value;
+}
+
 static const char *scan_list(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
 {
 	const char *behind = scan_array(walk, at, node, depth);
 	if (behind != NULL && node != NOWHERE && walk->scan->nodes[node].joins)
 		walk->scan->nodes[node].value = join_strings(walk, at, behind);
+	else if (behind != NULL && node != NOWHERE && walk->scan->nodes[node].takes_bytes &&
+	         walk->scan->nodes[node].first_child == 0)
+		walk->scan->nodes[node].value = take_bytes(walk, at, behind, walk->scan->nodes[node].takes_last);
 	return behind;
 }
 
@@ -299,6 +358,8 @@ static inline const char *scan_value(const struct walk *walk, const char *at, ui
 	}
 	if (!string && (at == NULL || !ends_value(at, walk->end)))
 		return skip_bare(walk, begin);
+	if (node != NOWHERE && absent)
+		walk->scan->nodes[node].null = true;
 	if (node != NOWHERE && !absent) {
 		struct weir_span value = {.at = begin, .length = (uint32_t)(at - begin)};
 		if (escaped)
@@ -406,8 +467,10 @@ bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
 	unescape_scratch_clear(&scan->scratch);
 	unescape_scratch_clear(&scan->joined);
 	scan->cut = false;
-	for (uint32_t i = 0; i < scan->count; i++)
+	for (uint32_t i = 0; i < scan->count; i++) {
 		scan->nodes[i].value = (struct weir_span){0};
+		scan->nodes[i].null = false;
+	}
 	const char *at = skip_blanks(line, walk.end);
 	if (at == walk.end || *at != '{')
 		return false;

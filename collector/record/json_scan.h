@@ -10,6 +10,7 @@
  * - a value that is no JSON, but what servers write where they have no number (NaN, -, 0.1, 0.2, nothing), is absent
  * - of members with equal names the last counts, with all that lies in it; names are compared without their escapes
  * - of a line that ends too early, what was whole before its end counts
+ * - an array of numbers may be the bytes of a value, as journalctl writes what is no UTF-8
  */
 #ifndef COLLECTOR_JSON_SCAN_H
 #define COLLECTOR_JSON_SCAN_H
@@ -27,6 +28,9 @@ struct json_scan_node {
 	uint64_t child_lengths;     /* bit n: some child's key has n bytes (63: or more) */
 	uint16_t first_child, next; /* 0: none, as the root is nobody's child */
 	bool joins;                 /* json_scan_join() was called for it */
+	bool takes_bytes;           /* json_scan_take_bytes() was */
+	bool takes_last;            /* and of several values the last counts */
+	bool null;                  /* in the last line its value is null */
 	struct weir_span value;     /* in the last line; at is NULL if there is none */
 };
 
@@ -47,6 +51,14 @@ uint32_t json_scan_want(struct json_scan *scan, const char *name);
 /** Takes an array of strings there as one value, separated by commas; any other array as it is written. */
 void json_scan_join(struct json_scan *scan, uint32_t node);
 
+/**
+ * Takes an array of numbers there as the bytes that they are.
+ *
+ * @param node  a member of the line's object, of whose elements none is looked for
+ * @param last  of an array of values, as of a field that an entry has more than once, the last one counts
+ */
+void json_scan_take_bytes(struct json_scan *scan, uint32_t node, bool last);
+
 /** Scans a line into the nodes' values; false: it is no JSON object, or cut. Values hold until the next scan. */
 bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length);
 
@@ -54,6 +66,12 @@ bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length);
 static inline struct weir_span json_scan_value(const struct json_scan *scan, uint32_t node)
 {
 	return scan->nodes[node].value;
+}
+
+/** Whether the last line has null there. */
+static inline bool json_scan_is_null(const struct json_scan *scan, uint32_t node)
+{
+	return scan->nodes[node].null;
 }
 
 #endif

@@ -126,6 +126,11 @@ static char *reserve(struct unescape_scratch *scratch, uint32_t bytes, uint32_t 
 	return scratch->bytes + scratch->used;
 }
 
+char *unescape_room(struct unescape_scratch *scratch, uint32_t line_length)
+{
+	return reserve(scratch, 0, line_length);
+}
+
 struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw, uint32_t line_length, bool keep)
 {
 	char *begin = reserve(scratch, raw.length, line_length), *out = begin;

@@ -36,6 +36,12 @@ static inline void unescape_scratch_clear(struct unescape_scratch *scratch)
 struct weir_span unescape(struct unescape_scratch *scratch, struct weir_span raw, uint32_t line_length, bool keep);
 
 /**
+ * Room for a value of a line that is no string, and is no longer than its text there; the caller adds to `used` what it
+ * needs of it.
+ */
+char *unescape_room(struct unescape_scratch *scratch, uint32_t line_length);
+
+/**
  * What a value of an access log stands for; anything that is no escape stays as it is written. A value without a backslash
  * stays where it is. Results stand side by side until the scratch is cleared.
  *

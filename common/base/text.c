@@ -165,3 +165,26 @@ void weir_text_json(struct weir_text *text, struct weir_span bytes)
 		weir_text_append(text, at + run, length - run);
 	weir_text_append(text, "\"", 1);
 }
+
+void weir_text_json_bytes(struct weir_text *text, struct weir_span bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *out = weir_text_reserve(text, 6 * (size_t)bytes.length + 2), *begin = out;
+	*out++ = '"';
+	for (uint32_t i = 0; i < bytes.length; i++) {
+		char c = bytes.at[i];
+		if (c == '"' || c == '\\') {
+			*out++ = '\\';
+			*out++ = c;
+		} else if ((unsigned char)c >= 0x20) {
+			*out++ = c;
+		} else {
+			memcpy(out, "\\u00", 4);
+			out[4] = digits[c >> 4];
+			out[5] = digits[c & 15];
+			out += 6;
+		}
+	}
+	*out++ = '"';
+	text->length += (size_t)(out - begin);
+}

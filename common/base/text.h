@@ -51,4 +51,10 @@ void weir_text_utf8(struct weir_text *text, struct weir_span bytes);
  */
 void weir_text_json(struct weir_text *text, struct weir_span bytes);
 
+/**
+ * The same, but what is no UTF-8 stands as it is: such a line is no valid JSON, and who reads lines of a log gets back the
+ * bytes that were there.
+ */
+void weir_text_json_bytes(struct weir_text *text, struct weir_span bytes);
+
 #endif

@@ -727,6 +727,26 @@ def test_standard_input_ends_it_too(place):
     assert keys(place) == ["ann"]
 
 
+def test_a_part_whose_rest_nobody_reads_is_told_at_the_end(place):
+    """Standard input is not read again; a file is, from before the part on."""
+    whole, wrapped = '{"user":"ann"}\n', {"type": "wrapped", "in": "docker", "message": "json"}
+    parts = "".join(json.dumps({"log": text, "stream": stream, "time": "2024-05-17T10:05:09Z"}) + "\n"
+                    for text, stream in ((whole, "stdout"), (whole, "stdout"), ('{"user":"an', "stdout"), ("x", "stderr")))
+    log = place.write("log", parts)
+    with open(log, "rb") as stdin:
+        weir = follow(place, place.config(site(1), [{"type": "stdin", "format": wrapped}]), "--dead-letter", place.path("dead"), stdin=stdin)
+    assert weir.wait() == DONE, weir.said()
+    assert "2 lines came without their last parts" in weir.said(), weir.said()
+    assert weir.summary()["malformed"] == {"not wrapped": 2} and weir.summary()["events"] == 2, weir.summary()
+    assert [(letter["reason"], letter["text"]) for letter in lines_of(place.path("dead"))] == \
+        [("not wrapped", '{"user":"an'), ("not wrapped", "x")]
+    weir = follow(place, place.config(site(1), [{**source(log), "format": wrapped}]), "--dead-letter", place.path("letters"),
+                  state="other", out="again")
+    until_keys(place, weir, "ann", out="again")
+    assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["malformed"] == {} and not lines_of(place.path("letters")), weir.summary()
+
+
 def test_sigterm_ends_it_soon_with_everything_decided(place):
     log = place.write("log", "")
     weir = follow(place, place.config(site(), [source(log)]))

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import time
 
@@ -308,6 +309,42 @@ def test_long_entries_are_counted(place):
     assert [letter["reason"] for letter in letters] == ["line too long"] * 2, letters
     assert [letter["position"] - (1 << 40) for letter in letters] == [2, 4], letters
     assert weir.summary()["lines"] == 6
+
+
+def requests(address, agent):
+    """Entries of a web server's access log: four requests of one client within a second."""
+    head = f'{address} - - [14/Nov/2023:22:13:20 +0000] "GET / HTTP/1.1" 200 5 "-" "'.encode()
+    return [journal.entry(number, head + agent + b'"') for number in range(4)]
+
+
+def test_what_journalctl_leaves_out_is_told(place):
+    """It prints what is long as null, unless it is told --all, and what is no UTF-8 as numbers."""
+    require_journals()
+    path, log = place.path("journal", "system.journal"), place.path("printed")
+    journal.write_whole(path, requests("192.0.2.1", b"-") + requests("192.0.2.2", b"\xff") + requests("192.0.2.3", b"x" * 5000))
+    zones = [zone("site", [sliding(3, "1m")], key=["ip"])]
+    printed = {"type": "file", "path": log, "format": {"type": "journal", "message": "combined"}}
+    for options, found, malformed in ((["--all"], ["192.0.2.1", "192.0.2.2", "192.0.2.3"], {}),
+                                      ([], ["192.0.2.1", "192.0.2.2"], {"message left out": 4})):
+        with open(log, "wb") as file:
+            subprocess.run(["journalctl", "--file", path, "-o", "json", *options], stdout=file, check=True)
+        arguments = ("run", "--once", "--config", place.config(zones, [printed]), "--decisions", place.path("once"))
+        assert place.good(*arguments, "--summary", "json").summary()["malformed"] == malformed
+        assert [decision["key"][0] for decision in lines_of(place.path("once"))] == found
+        assert ("--all" in place.good(*arguments).said()) == bool(malformed)
+    weir, _ = start(place, [{**printed, "follow": True}], zones, until_following=False)
+    until(lambda: "with --all" in weir.said(), "it is said while it follows", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert {(letter["reason"], letter["source"]) for letter in lines_of(place.path("dead"))} == {("message left out", log)}
+
+
+def test_long_fields_are_fields(place):
+    """As long as the entry has room for them."""
+    require_journals()
+    journal.write_whole(place.path("journal", "system.journal"), [user(number, "ann", CLIENT="c" * 6000) for number in range(4)])
+    weir, _ = start(place, [source(place)], [zone("site", [sliding(3, "1d")], key=["user"], match={"CLIENT": ["ccc*"]})])
+    until_keys(place, weir, "ann")
+    assert weir.stop() == DONE, weir.said()
 
 
 def test_what_is_said_beforehand(place):

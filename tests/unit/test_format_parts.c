@@ -207,6 +207,47 @@ static void the_journal(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* A part whose text its writer left out: what the others are joined to would be another line. */
+static void parts_that_were_left_out(void **state)
+{
+	(void)state;
+#define BARE(more) "{\"__REALTIME_TIMESTAMP\":\"1715940309000000\"," more "}"
+#define PART "\"_STREAM_ID\":\"s\",\"_LINE_BREAK\":\"line-max\""
+	static const char *const configs[] = {journal, envelope};
+	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+		struct fixture fixture;
+		init(&fixture, configs[i]);
+		assert_reason(&fixture, ENTRY(PART, HEAD), FORMAT_SKIP);
+		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_LINE_TOO_LONG);
+		/* The first. */
+		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+		format_note_part(fixture.format, 7);
+		assert_int_equal(format_held(fixture.format), 7); /* a restart must not take the rest for a line either */
+		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_LINE_TOO_LONG);
+		/* The last. */
+		assert_reason(&fixture, ENTRY(PART, HEAD), FORMAT_SKIP);
+		assert_reason(&fixture, BARE("\"_STREAM_ID\":\"s\",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+		assert_ip(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", OTHER), "192.0.2.7");
+		fixture_deinit(&fixture);
+	}
+}
+
+/* Of the members that may hold the line an empty one does not hide another. */
+static void the_member_with_a_line(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	init(&fixture, envelope);
+	assert_ip(&fixture, "{\"message\":\"\",\"log\":\"" OTHER "\"}", "192.0.2.7");
+	assert_ip(&fixture, "{\"message\":null,\"MESSAGE\":\"" OTHER "\"}", "192.0.2.7");
+	assert_reason(&fixture, "{\"message\":\"\",\"log\":null}", FORMAT_SKIP);
+	assert_reason(&fixture, "{\"message\":[97,98,10],\"time\":\"2024-05-17T10:05:09Z\"}",
+	              fixture_parse(&fixture, "{\"message\":\"ab\"}"));
+	assert_malformed(&fixture, "{\"message\":[\"a\",\"b\"]}", "not json");
+	fixture_deinit(&fixture);
+}
+
 /* ---- all of them, at random ---- */
 
 enum { CONTAINERS = 4, SPELLINGS = 7, PARTS = 6, LINE_BYTES = 512 };
@@ -450,6 +491,8 @@ int main(void)
 		cmocka_unit_test(cri_taken_apart),
 		cmocka_unit_test(parts_of_nobody_make_no_line),
 		cmocka_unit_test(the_journal),
+		cmocka_unit_test(parts_that_were_left_out),
+		cmocka_unit_test(the_member_with_a_line),
 		cmocka_unit_test(cut_anywhere_they_give_the_record_of_the_whole),
 		cmocka_unit_test(what_lacks_a_part_gives_none),
 		cmocka_unit_test(parts_outlast_policies_and_are_read_again_after_a_restart),

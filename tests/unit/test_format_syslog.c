@@ -201,7 +201,6 @@ static void entries_of_the_journal(void **state)
 	assert_int_equal(fixture.record.time_ms, 1704067200123);
 	assert_field(&fixture, "user", "ann");
 	assert_field(&fixture, "_SYSTEMD_UNIT", "api.service");
-	assert_reason(&fixture, "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\"}", FORMAT_SKIP);
 	fixture_deinit(&fixture);
 
 	/* A message may end as a line does, and may be one that is empty. */
@@ -210,6 +209,50 @@ static void entries_of_the_journal(void **state)
 	              FORMAT_OK);
 	assert_field(&fixture, "user", "ann");
 	assert_reason(&fixture, "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\",\"MESSAGE\":\"\\r\\n\"}", FORMAT_SKIP);
+	fixture_deinit(&fixture);
+}
+
+#define ENTRY(members) "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\"" members "}"
+
+/* As `journalctl -o json` writes them: bytes in numbers, null for what is long, an array for what comes more than once. */
+static void values_that_are_no_strings(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"journal\", \"message\": \"logfmt\"}", "user _COMM");
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":[117,115,101,114,61, 255 ,1]"), FORMAT_OK);
+	assert_field(&fixture, "user", "\xff\x01");
+	assert_reason(&fixture, ENTRY(",\"_COMM\":[97,195],\"MESSAGE\":[\"a=b\",\"user=\\u0041\"]"), FORMAT_OK);
+	assert_field(&fixture, "user", "A");
+	assert_field(&fixture, "_COMM", "a\xc3");
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":[\"a=b\",[117,115,101,114,61,66]]"), FORMAT_OK);
+	assert_field(&fixture, "user", "B");
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":[[117,115,101,114,61,66],\"user=C\" ]"), FORMAT_OK);
+	assert_field(&fixture, "user", "C");
+	/* No bytes at all. */
+	static const char *const others[] = {"[256]",  "[-1]",     "[1.5]",     "[1,\"a\"]",
+	                                     "[null]", "[[1],{}]", "{\"a\":1}", "NaN"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		char line[128];
+		snprintf(line, sizeof line, ENTRY(",\"MESSAGE\":%s"), others[i]);
+		assert_reason(&fixture, line, FORMAT_NO_MESSAGE);
+	}
+	assert_reason(&fixture, ENTRY(""), FORMAT_NO_MESSAGE);
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":\"user=x\",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":null,\"MESSAGE\":\"user=x\""), FORMAT_OK);
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":\"\""), FORMAT_SKIP);
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":[]"), FORMAT_SKIP);
+	char words[FORMAT_HELP_BYTES];
+	format_help(fixture.format, FORMAT_LEFT_OUT, weir_span_of("{}"), words);
+	assert_non_null(strstr(words, "--all"));
+	fixture_deinit(&fixture);
+
+	/* Where the message has another name, it is that one. */
+	fixture_init(&fixture, "{\"type\": \"journal\", \"message\": \"logfmt\", \"fields\": {\"MESSAGE\": \"message\"}}",
+	             "user");
+	assert_reason(&fixture, ENTRY(",\"MESSAGE\":\"user=x\",\"message\":null"), FORMAT_LEFT_OUT);
+	assert_reason(&fixture, ENTRY(",\"message\":\"user=x\""), FORMAT_OK);
 	fixture_deinit(&fixture);
 }
 
@@ -222,6 +265,7 @@ int main(void)
 		cmocka_unit_test(a_cost_is_the_messages),
 		cmocka_unit_test(patterns_behind_a_head_need_no_time),
 		cmocka_unit_test(entries_of_the_journal),
+		cmocka_unit_test(values_that_are_no_strings),
 		cmocka_unit_test(a_repeated_message_is_read_and_stands_for_as_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ static void docker(void **state)
 	assert_malformed(&fixture, "{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
 	                 "not combined");
 	assert_malformed(&fixture, "{\"stream\":\"stdout\"}", "not wrapped");
+	assert_reason(&fixture, "{\"log\":null,\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}", FORMAT_LEFT_OUT);
 	assert_reason(&fixture, "{\"log\":\"\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}", FORMAT_SKIP);
 	fixture_deinit(&fixture);
 }

@@ -19,7 +19,7 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-enum { FIELD_MAX_BYTES = 4096 };
+enum { FIELD_USUAL_BYTES = 4096 }; /* a longer one may take half of an entry's room, so that the message has the rest */
 
 struct journal_file {
 	sd_journal *journal;
@@ -111,34 +111,11 @@ enum weir_status journal_file_next(struct journal_file *file, struct journal_ent
 	                 result < 0 ? strerror(-result) : "");
 }
 
-static void put_string(struct weir_text *text, const char *at, size_t length)
-{
-	static const char digits[] = "0123456789abcdef";
-	char *out = weir_text_reserve(text, 6 * length + 2), *begin = out;
-	*out++ = '"';
-	for (size_t i = 0; i < length; i++) {
-		char c = at[i];
-		if (c == '"' || c == '\\') {
-			*out++ = '\\';
-			*out++ = c;
-		} else if ((unsigned char)c >= 0x20) {
-			*out++ = c;
-		} else {
-			memcpy(out, "\\u00", 4);
-			out[4] = digits[c >> 4];
-			out[5] = digits[c & 15];
-			out += 6;
-		}
-	}
-	*out++ = '"';
-	text->length += (size_t)(out - begin);
-}
-
 uint64_t journal_file_text(struct journal_file *file, const struct journal_entry *entry, size_t most,
                            struct weir_text *text)
 {
 	const void *data;
-	size_t length;
+	size_t length, begin = text->length;
 	uint64_t left_out = 0;
 	weir_text_printf(text, "{\"__REALTIME_TIMESTAMP\":\"%lld\"", (long long)entry->realtime_us);
 	SD_JOURNAL_FOREACH_DATA(file->journal, data, length)
@@ -148,16 +125,16 @@ uint64_t journal_file_text(struct journal_file *file, const struct journal_entry
 			continue;
 		size_t name = (size_t)(equals - field), value = length - name - 1;
 		bool message = name == 7 && memcmp(field, "MESSAGE", 7) == 0;
-		if (value > (message ? most : FIELD_MAX_BYTES)) {
-			if (!message)
-				continue;
+		if (!message && value > FIELD_USUAL_BYTES && value + (text->length - begin) > most / 2)
+			continue;
+		if (value > most) {
 			left_out += value - most;
 			value = most;
 		}
 		weir_text_append(text, ",", 1);
-		put_string(text, field, name);
+		weir_text_json_bytes(text, (struct weir_span){.at = field, .length = (uint32_t)name});
 		weir_text_append(text, ":", 1);
-		put_string(text, equals + 1, value);
+		weir_text_json_bytes(text, (struct weir_span){.at = equals + 1, .length = (uint32_t)value});
 	}
 	weir_text_append(text, "}", 1);
 	return left_out;
