@@ -71,6 +71,7 @@ static void firehose_has_records_in_base64(void **state)
 		"one\ntwo\nthree\n", "r-1");
 	refuse(decode_firehose, "{\"records\":[{\"data\":\"*\"}]}", "base64");
 	refuse(decode_firehose, "{\"records\":{}}", "no array");
+	refuse(decode_firehose, "{\"Records\":[{\"data\":\"b25l\"}]}", "no \"records\", but \"Records\"");
 	refuse(decode_firehose, "[]", "no object");
 	refuse(decode_firehose, "{", "no JSON");
 }
@@ -90,6 +91,18 @@ static void otlp_becomes_objects(void **state)
 		"{\"k\":0.5}]},\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\",\"trace_id\":\"ab\"}\n"
 		"{\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\"}\n");
 	give(decode_otlp, "{}", "");
+	give(decode_otlp,
+	     "{\"resourceLogs\":[{\"resource\":{\"attributes\":[]},\"scopeLogs\":null},{\"schemaUrl\":\"x\"}]}", "");
+	/* Bytes are what they are, where they are base64. */
+	give(decode_otlp,
+	     "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{\"body\":{\"bytesValue\":\"YQD/Ig==\"}},"
+	     "{\"body\":{\"bytesValue\":\"*\"}}]}]}]}",
+	     "{\"message\":\"a\\u0000\xff\\\"\"}\n{\"message\":\"*\"}\n");
+	/* Events that stand elsewhere are not answered as taken: those of other signals, and of OTLP before 1.0. */
+	refuse(decode_otlp, "{\"resourceSpans\":[{}]}", "no \"resourceLogs\", but \"resourceSpans\"");
+	refuse(decode_otlp, "{\"resourceLogs\":[{\"instrumentationLibraryLogs\":[{\"logs\":[{}]}]}]}", "no \"scopeLogs\"");
+	refuse(decode_otlp, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logs\":[{}]}]}]}", "no \"logRecords\"");
+	refuse(decode_otlp, "{\"resourceLogs\":[\"x\"]}", "no object");
 	refuse(decode_otlp, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[1]}]}]}", "no object");
 }
 
@@ -108,6 +121,8 @@ static void loki_becomes_objects(void **state)
 		"{\"streams\":[{\"values\":[[\"1732173600123000\",\"a\"],[\"now\",\"b\"],[\"4102444800000000000\",\"c\"]]}]}",
 		"{\"time\":1732173600123000,\"message\":\"a\"}\n{\"message\":\"b\"}\n{\"time\":4102444800000000000,\"message\":\"c\"}\n");
 	refuse(decode_loki, "{\"streams\":[{\"values\":[[1]]}]}", "a time and a line");
+	refuse(decode_loki, "{\"streams\":[{\"labels\":\"{}\",\"entries\":[{\"line\":\"a\"}]}]}", "no \"values\"");
+	refuse(decode_loki, "{\"streams\":[[]]}", "no object");
 }
 
 static void bulk_has_documents_and_items(void **state)
@@ -124,16 +139,19 @@ static void bulk_has_documents_and_items(void **state)
 }
 
 static const char entries[] =
-	"__CURSOR=s=1;i=1\n_PID=7\nMESSAGE\n\x05\0\0\0\0\0\0\0one\nx\n\n_PID=8\nA=1\nA=2\nMESSAGE=t\n\n_PID=9\n";
+	"__CURSOR=s=1;i=1\n_PID=7\nMESSAGE\n\x05\0\0\0\0\0\0\0one\nx\n\n_PID=8\nA=1\nA=2\nMESSAGE=t\xff\xc3\n\n_PID=9\n";
 
 static void journal_entries_become_objects(void **state)
 {
 	(void)state;
 	struct weir_span body = {.at = entries, .length = sizeof entries - 1};
 	check(decode_journal, body,
-	      "{\"__CURSOR\":\"s=1;i=1\",\"_PID\":\"7\",\"MESSAGE\":\"one\\nx\"}\n"
-	      "{\"_PID\":\"8\",\"A\":[\"1\",\"2\"],\"MESSAGE\":\"t\"}\n",
+	      "{\"__CURSOR\":\"s=1;i=1\",\"_PID\":\"7\",\"MESSAGE\":\"one\\u000ax\"}\n"
+	      "{\"_PID\":\"8\",\"A\":[\"1\",\"2\"],\"MESSAGE\":\"t\xff\xc3\"}\n{\"_PID\":\"9\"}\n",
 	      "");
+	/* An entry that is not whole is not answered as taken. */
+	refuse(decode_journal, "A=1\n\nB=2\nC=3", "within an entry, behind byte 9");
+	refuse(decode_journal, "A=1\n\nMESSAGE\n\x05", "within an entry");
 	give(decode_journal, "\"A\":1=x\nB=1\n\n", "{\"B\":\"1\"}\n");
 	/* Of every beginning, what is whole is taken. */
 	for (uint32_t length = 0; length < body.length; length++) {

@@ -4,7 +4,8 @@
  * NAME=VALUE and a newline; or NAME, a newline, the value's length in eight bytes, the value and a newline, where it has
  * bytes that no text has.
  *
- * An entry becomes an object as `journalctl -o json` prints it: a field that comes more than once is an array.
+ * An entry becomes an object as `journalctl -o json` prints it: a field that comes more than once is an array. But bytes
+ * that no text has stand as they are, as in a file's line.
  */
 #include "collector/source/push/decode/decode.h"
 
@@ -107,7 +108,7 @@ static void put_values(struct weir_text *lines, const struct field *fields, size
 		if (i > place && !weir_span_equal(fields[i].name, fields[place].name))
 			continue;
 		weir_text_append(lines, more++ > 0 ? "," : "[", 1);
-		weir_text_json(lines, fields[i].value);
+		weir_text_json_bytes(lines, fields[i].value);
 	}
 	if (more > 1) {
 		weir_text_append(lines, "]", 1);
@@ -125,7 +126,7 @@ static void put_entry(struct weir_text *lines, const struct field *fields, size_
 			continue;
 		if (i > 0)
 			weir_text_append(lines, ",", 1);
-		weir_text_json(lines, fields[i].name);
+		weir_text_json_bytes(lines, fields[i].name);
 		weir_text_append(lines, ":", 1);
 		put_values(lines, fields, i, count);
 	}
@@ -143,6 +144,12 @@ enum weir_status decode_journal(struct weir_span body, size_t most, struct weir_
 	while (rest.length > 0 && lines->length <= most && (status = next_entry(&rest, fields, &count)) == WEIR_OK)
 		if (count > 0)
 			put_entry(lines, fields, count);
+	/* The empty line behind the last entry is missing where somebody sends a file without its end. */
+	if (status == WEIR_AGAIN && rest.length == 0)
+		put_entry(lines, fields, count);
+	else if (status == WEIR_AGAIN)
+		return weir_fail(error, WEIR_INVALID, "the body ends within an entry, behind byte %u: send all of it again",
+		                 (unsigned)(body.length - rest.length));
 	if (status == WEIR_INVALID)
 		return weir_fail(error, WEIR_INVALID, "the body is not the journal's export format at byte %u",
 		                 (unsigned)(body.length - rest.length));

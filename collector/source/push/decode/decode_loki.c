@@ -2,8 +2,7 @@
 /* Loki's push in its JSON form: {"streams": [{"stream": {LABELS}, "values": [["NANOSECONDS", "LINE", {METADATA}]]}]}. */
 #include "collector/source/push/decode/decode_tree.h"
 
-static enum weir_status take_stream(const json_t *stream, size_t most, struct weir_text *lines,
-                                    struct weir_error *error)
+static enum weir_status take_stream(json_t *stream, size_t most, struct weir_text *lines, struct weir_error *error)
 {
 	const json_t *labels = json_object_get(stream, "stream"), *values, *value;
 	size_t place;
@@ -39,8 +38,8 @@ enum weir_status decode_loki(struct weir_span body, size_t most, struct weir_tex
                              struct weir_error *error)
 {
 	(void)answer;
-	json_t *tree;
-	const json_t *streams = NULL, *stream;
+	json_t *tree, *stream;
+	const json_t *streams = NULL;
 	size_t place;
 	enum weir_status status = decode_tree(body, "\"streams\"", &tree, error);
 	if (status != WEIR_OK)

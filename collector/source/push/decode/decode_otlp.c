@@ -49,10 +49,22 @@ static void put_array(struct weir_text *line, const json_t *list, int depth)
 	weir_text_append(line, "]", 1);
 }
 
-/* An AnyValue: an object with one member that says of which type it is. 64-bit integers are texts. */
+/* The bytes that a text stands for; what is no base64 stays as it is. */
+static void put_bytes(struct weir_text *line, const json_t *value)
+{
+	struct weir_text bytes = {0};
+	struct weir_span text = {.at = json_string_value(value), .length = (uint32_t)json_string_length(value)};
+	if (text.at != NULL && decode_base64(text, &bytes))
+		weir_text_json_bytes(line, weir_text_span(&bytes));
+	else
+		decode_put_value(line, value);
+	weir_text_deinit(&bytes);
+}
+
+/* An AnyValue: an object with one member that says of which type it is. 64-bit integers are texts, and bytes in base64. */
 static void put_value(struct weir_text *line, const json_t *any, int depth)
 {
-	static const char *const plain[] = {"stringValue", "boolValue", "doubleValue", "bytesValue", NULL};
+	static const char *const plain[] = {"stringValue", "boolValue", "doubleValue", NULL};
 	const json_t *value = json_object_get(any, "kvlistValue");
 	if (depth > VALUE_DEPTH_MOST) {
 		weir_text_puts(line, "null");
@@ -60,6 +72,8 @@ static void put_value(struct weir_text *line, const json_t *any, int depth)
 		put_attributes(line, json_object_get(value, "values"), depth);
 	} else if ((value = json_object_get(any, "arrayValue")) != NULL) {
 		put_array(line, json_object_get(value, "values"), depth);
+	} else if ((value = json_object_get(any, "bytesValue")) != NULL) {
+		put_bytes(line, value);
 	} else if ((value = json_object_get(any, "intValue")) != NULL) {
 		const char *digits = json_string_value(value);
 		char *end = NULL;
@@ -101,10 +115,11 @@ static void put_record(struct weir_text *line, const json_t *record, const struc
 	weir_text_puts(line, "}\n");
 }
 
-static enum weir_status take_scopes(const json_t *resource_logs, size_t most, struct weir_text *lines,
+static enum weir_status take_scopes(json_t *resource_logs, size_t most, struct weir_text *lines,
                                     struct weir_error *error)
 {
-	const json_t *scopes, *records, *scope, *record;
+	const json_t *scopes, *records, *record;
+	json_t *scope;
 	struct around around = {.resource = json_object_get(resource_logs, "resource")};
 	size_t i, k;
 	enum weir_status status = decode_list(resource_logs, "scopeLogs", &scopes, error);
@@ -133,8 +148,8 @@ enum weir_status decode_otlp(struct weir_span body, size_t most, struct weir_tex
                              struct weir_error *error)
 {
 	(void)answer;
-	json_t *tree;
-	const json_t *resources = NULL, *resource;
+	json_t *tree, *resource;
+	const json_t *resources = NULL;
 	size_t place;
 	enum weir_status status = decode_tree(body, "\"resourceLogs\"", &tree, error);
 	if (status != WEIR_OK)

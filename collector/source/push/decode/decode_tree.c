@@ -49,13 +49,23 @@ enum weir_status decode_tree(struct weir_span body, const char *what, json_t **t
 	return weir_fail(error, WEIR_INVALID, "the body is JSON, but no object with %s", what);
 }
 
-enum weir_status decode_list(const json_t *object, const char *name, const json_t **list, struct weir_error *error)
+enum weir_status decode_list(json_t *object, const char *name, const json_t **list, struct weir_error *error)
 {
+	const char *other;
+	json_t *value;
 	*list = json_object_get(object, name);
-	if (*list == NULL || json_is_null(*list))
-		*list = NULL; /* of which json_array_size() is 0 */
-	else if (!json_is_array(*list))
+	if (!json_is_object(object))
+		return weir_fail(error, WEIR_INVALID, "what should have \"%s\" is no object", name);
+	if (json_is_array(*list))
+		return WEIR_OK;
+	if (*list != NULL && !json_is_null(*list))
 		return weir_fail(error, WEIR_INVALID, "\"%s\" is no array", name);
+	*list = NULL; /* of which json_array_size() is 0 */
+	json_object_foreach(object, other, value)
+	{
+		if (json_array_size(value) > 0)
+			return weir_fail(error, WEIR_INVALID, "there is no \"%s\", but \"%.80s\", which is not taken", name, other);
+	}
 	return WEIR_OK;
 }
 

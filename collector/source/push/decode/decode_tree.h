@@ -15,8 +15,11 @@
 WEIR_MUST_USE enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree,
                                            struct weir_error *error);
 
-/** The array that a member is; NULL: it is another thing, which is refused, or absent: an empty one. */
-WEIR_MUST_USE enum weir_status decode_list(const json_t *object, const char *name, const json_t **list,
+/**
+ * The array that a member is; NULL: it is absent or null, an empty one. Another thing is refused, and so is an array of
+ * another name in its place: nothing of it would be taken, and its sender would be told that all was.
+ */
+WEIR_MUST_USE enum weir_status decode_list(json_t *object, const char *name, const json_t **list,
                                            struct weir_error *error);
 
 /** Appends `"name":` and a comma before it, where the object has a member already. */
