@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -373,6 +374,48 @@ def test_a_state_refuses_another_decisions_file(place):
         refused(done, name, place.path("state"), "give that file")
     assert not os.path.exists(other) and read(mine) == b"not yours\n"
     place.good(*arguments, out)
+
+
+def cut_while_it_runs(place, *, goes_on):
+    """
+    A run that is stopped, and started again; then its decisions file is copied and cut, as copytruncate does, and it is
+    killed. The next checkpoint would have come much later. (its arguments, the file, the copy, the decisions of a calm run)
+    """
+    log = place.write("big.log", b"".join(traffic.crowd(random.Random(1), 300000, 20000)))
+    config, out, calm = place.config(site(5), [source(log)], limiter={"checkpoint_interval": "1h"}), place.path("out"), place.path("calm")
+    place.good("run", "--once", "--config", config, "--decisions", calm)
+    arguments = ("run", "--once", "--config", config, "--state", place.path("state"), "--decisions", out, "--summary", "json")
+    size = os.path.getsize(calm)
+    weir = place.start(*arguments)
+    halt_at(weir, lambda: os.path.exists(out) and os.path.getsize(out) > size // 10)
+    weir.signal(signal.SIGTERM)
+    weir.resume()
+    assert weir.wait() == STOPPED, weir.said()
+    weir, saved = place.start(*arguments), os.path.getsize(out)
+    halt_at(weir, lambda: os.path.getsize(out) > saved)
+    shutil.copy(out, out + ".1")
+    os.truncate(out, 0)
+    if goes_on:
+        halt_at(weir, lambda: os.path.getsize(out) > size // 10)
+    weir.signal(signal.SIGKILL)
+    weir.wait()
+    return arguments, out, out + ".1", calm
+
+
+def test_a_decisions_file_that_is_cut_while_it_runs_has_each_decision_once(place):
+    """Killed later: the state has the file as it is by then."""
+    arguments, out, copy, calm = cut_while_it_runs(place, goes_on=True)
+    place.good(*arguments)
+    assert read(copy) + read(out) == read(calm)
+
+
+def test_a_decisions_file_that_was_cut_before_a_kill_is_put_back(place):
+    """The refusal says how, and with what it says nothing is missing or there twice."""
+    arguments, out, copy, calm = cut_while_it_runs(place, goes_on=False)
+    refused(place.run(*arguments), "has 0 bytes", f"(cp COPY {out})", place.path("state"))
+    subprocess.run(["cp", copy, out], check=True)
+    place.good(*arguments)
+    assert read(out) == read(calm)
 
 
 def test_a_finished_run_reads_only_what_was_appended(place):

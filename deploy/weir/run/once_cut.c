@@ -2,7 +2,8 @@
 /*
  * A cut is taken when every worker is idle, so it is one instant of everything:
  * streams, lanes, output files, counters. The files are on disk before the
- * store names their lengths.
+ * store names their lengths. Where somebody cuts a file meanwhile, as copytruncate
+ * does, one is taken at once, so that the lengths fit what is there.
  */
 #include "deploy/weir/run/once_run.h"
 
@@ -14,10 +15,22 @@
 #include <string.h>
 #include <time.h>
 
+/* Whether somebody has cut or removed a file: the last cut's mark does not fit what is written there since. */
+static bool is_unmarked(struct weir_line_file *file)
+{
+	bool unmarked = false;
+	return file != NULL && weir_line_file_look(file, &unmarked, NULL) == WEIR_OK && unmarked;
+}
+
 bool once_cut_due(const struct once *once)
 {
 	if (once->store == NULL)
 		return false;
+	bool unmarked = is_unmarked(once->dead_file);
+	for (int i = 0; i < OUTPUT_COUNT; i++)
+		unmarked |= is_unmarked(once->files.files[i]);
+	if (unmarked)
+		return true;
 	return weir_monotonic_ms() >= once->checkpoint_due_ms || rounds_want_cut(once->rounds);
 }
 
@@ -123,6 +136,11 @@ enum weir_status once_cut(struct once *once, bool finished, struct weir_error *e
 		checkpoint_finish(&cuts[i], once->lanes[i], status == WEIR_OK);
 	free(cuts);
 	free(text);
+	for (int i = 0; i < OUTPUT_COUNT && status == WEIR_OK; i++)
+		if (once->files.files[i] != NULL)
+			weir_line_file_protect(once->files.files[i], &note.files[i]);
+	if (status == WEIR_OK && once->dead_file != NULL)
+		weir_line_file_protect(once->dead_file, &note.dead_letters);
 	once_note_deinit(&note);
 
 	/* a slow store is asked less often: at most a quarter of the time goes into cuts */

@@ -120,6 +120,13 @@ static enum weir_status open_memory(struct once *once, struct weir_error *error)
 	return WEIR_OK;
 }
 
+/* Whether a path still has the state's own file, of which less is there than was written. */
+static bool is_cut(const char *path, const struct weir_line_file_mark *mark)
+{
+	struct stat about;
+	return stat(path, &about) == 0 && (uint64_t)about.st_ino == mark->inode && (uint64_t)about.st_dev == mark->device;
+}
+
 /* The state's own file, cut behind its mark. No other goes with the state, as none holds what it says was written. */
 static enum weir_status resume_file(const struct once *once, const struct weir_line_file_options *options,
                                     const struct weir_line_file_mark *mark, struct weir_line_file **file,
@@ -127,6 +134,13 @@ static enum weir_status resume_file(const struct once *once, const struct weir_l
 {
 	struct weir_error why;
 	enum weir_status status = weir_line_file_resume(options, mark, file, &why);
+	if (status == WEIR_END && is_cut(options->path, mark))
+		return weir_fail(
+			error, WEIR_INVALID,
+			"%s: it was cut since, as logrotate's copytruncate does. Put back what it held (cp COPY %s) and start "
+			"again: what was written behind the saved state is written anew, each line once. Or choose a --state "
+			"directory other than %s",
+			why.text, options->path, once->options->state_directory);
 	if (status == WEIR_INVALID || status == WEIR_END)
 		return weir_fail(error, WEIR_INVALID, "%s: give that file, or choose a --state directory other than %s",
 		                 why.text, once->options->state_directory);
