@@ -49,7 +49,7 @@ void dead_letter_json(struct weir_text *text, const char *source, uint64_t posit
 	weir_text_json(text, weir_span_of(reason));
 	weir_text_puts(text, ",\"text\":");
 	weir_text_json(text, kept);
-	weir_text_puts(text, "}\n");
+	weir_text_puts(text, kept.length < line.length ? ",\"cut\":true}\n" : "}\n");
 }
 
 void dead_letters_drop(struct dead_letters *dead)

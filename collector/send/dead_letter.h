@@ -3,7 +3,7 @@
  * Dead letters: lines that could not be used, with their position and the reason.
  *
  * Each is one line of JSON: {"source":…,"position":…,"reason":…,"text":…}, the
- * text cut at 1 KiB. They are limited in bytes and in rate; beyond that, lines are
+ * text cut at 1 KiB: "cut" is true then. They are limited in bytes and in rate; beyond that, lines are
  * only counted. They are held back until their reader's next record is taken. A
  * sink decides where they go: a file, or the dead-letter topic on the bus.
  */

@@ -175,6 +175,8 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	weir_json_write_uint(&json, "position", offset);
 	weir_json_write_words(&json, "reason", reason);
 	weir_json_write_string(&json, "text", start);
+	if (start.length < message.length)
+		weir_json_write_bool(&json, "cut", true);
 	weir_json_write_end(&json);
 	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text),
 	               0);

@@ -142,6 +142,32 @@ def a_start_without_a_right_that_is_needed_waits_for_it(scene):
     scene.overdo()
 
 
+def test_a_dead_letter_that_is_too_large_is_cut_and_the_others_go_on(place):
+    """Also where it becomes too large while weir runs; and what is sent together is no more than the topic takes."""
+    with cluster.shared() as one, Roles(place, one, ZONES) as roles:
+        scene = Scene(place, one, roles)
+        topic, most = one.topic("deadletter"), 700
+        scene.overdo()
+        one.kafka.change_settings(topic, **{"max.message.bytes": str(most)})
+        place.append("access.log", "x" * 900 + "\n")  # who runs learns it by a refusal
+        scene.collector.until_says("max.message.bytes 700")
+        scene.collector.until(lambda: any(letter.get("cut") for letter in letters(one)), "a cut one is written")
+        before = scene.dropped()
+        place.append("access.log", "".join(f"{number} \x01\u00e9{'y' * length}\n" for number in range(40) for length in (1, 900)))
+        scene.collector.until(lambda: len([letter for letter in letters(one) if letter["text"][0].isdigit()]) == 80, "all are there")
+        for message in one.kafka.consume(topic):
+            letter = json.loads(message.value)
+            assert len(message.value) <= most and list(letter)[:5] == ["host", "source", "position", "reason", "text"], letter
+            assert (len(letter["text"]) > 300 and letter["cut"]) or ("cut" not in letter and len(letter["text"]) < 30), letter
+        assert scene.dropped() == before, (scene.dropped(), before)
+        scene.fine()
+
+
+def letters(one):
+    """The dead letters there are."""
+    return [json.loads(message.value) for message in one.kafka.consume(one.topic("deadletter")) if message.value]
+
+
 def test_a_topic_that_is_needed_and_refuses_messages_is_named(place):
     """By who sends there; and producers that are made anew again and again are not taken for two collectors."""
     with cluster.shared() as one, Roles(place, one, ZONES) as roles:

@@ -353,6 +353,30 @@ static void brokers_and_topics_are_told_apart(void **state)
 	weir_config_free(config);
 }
 
+static void a_dead_letter_is_cut_to_what_fits(void **state)
+{
+	(void)state;
+	static const char letter[] = "{\"host\":\"h\",\"source\":\"/a\",\"position\":7,\"reason\":\"not json\",\"text\":"
+								 "\"\\u0001\\u0001\xc3\xa9\xc3\xa9zz\"}";
+	static const char bare[] =
+		"{\"host\":\"h\",\"source\":\"/a\",\"position\":7,\"reason\":\"not json\",\"text\":\"\",\"cut\":true}";
+	struct weir_text cut = {0};
+	for (size_t most = sizeof bare - 1; most < sizeof letter + 20; most++) {
+		assert_true(weir_kafka_letter_cut(weir_span_of(letter), most, &cut));
+		assert_true(cut.length <= most);
+		json_t *tree = json_loadb(cut.at, cut.length, 0, NULL);
+		assert_true(json_is_true(json_object_get(tree, "cut")));
+		assert_int_equal(json_integer_value(json_object_get(tree, "position")), 7);
+		json_decref(tree);
+	}
+	assert_true(weir_kafka_letter_cut(weir_span_of(letter), sizeof bare - 1, &cut));
+	assert_true(weir_span_equal(weir_text_span(&cut), weir_span_of(bare)));
+	assert_false(weir_kafka_letter_cut(weir_span_of(letter), sizeof bare - 2, &cut));
+	assert_false(weir_kafka_letter_cut(weir_span_of("[1]"), 100, &cut));
+	assert_false(weir_kafka_letter_cut(weir_span_of("x"), 100, &cut));
+	weir_text_deinit(&cut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +392,7 @@ int main(void)
 		cmocka_unit_test(what_has_no_topic_that_it_may_write_and_may_be_missed_is_dropped),
 		cmocka_unit_test(brokers_and_topics_are_told_apart),
 		cmocka_unit_test(without_a_broker_opening_ends_in_time),
+		cmocka_unit_test(a_dead_letter_is_cut_to_what_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,8 +177,11 @@ static int read_settings(const struct bus_kafka *bus, const rd_kafka_ConfigResou
 	return topic;
 }
 
-static void set_retention(struct bus_kafka *bus, int topic, const struct weir_bus_kafka_retention *retention)
+static void note_settings(struct bus_kafka *bus, int topic, const struct weir_bus_kafka_settings *settings,
+                          const struct weir_bus_kafka_retention *retention)
 {
+	int64_t bytes;
+	atomic_store(&bus->message_bytes[topic], number_of(settings->message_bytes, &bytes) ? bytes : 0);
 	pthread_mutex_lock(&bus->lock);
 	bus->retention[topic] = *retention;
 	pthread_mutex_unlock(&bus->lock);
@@ -201,7 +204,7 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	int topic = read_settings(bus, resource, &settings, &retention);
 	if (topic == WEIR_TOPIC_COUNT)
 		return WEIR_OK;
-	set_retention(bus, topic, &retention);
+	note_settings(bus, topic, &settings, &retention);
 	if (bus->replicas[topic] > 0 && bus->replicas[topic] < bus->config->bus.replication)
 		weir_text_printf(warning, "topic %s has replication factor %d, not the %" PRId64 " of \"bus.replication\". ",
 		                 name, bus->replicas[topic], bus->config->bus.replication);
@@ -324,7 +327,7 @@ static enum weir_status check_one_again(struct bus_kafka *bus, const rd_kafka_Co
 	pthread_mutex_lock(&bus->lock);
 	bool used = !bus->unused[topic];
 	pthread_mutex_unlock(&bus->lock);
-	set_retention(bus, topic, &now);
+	note_settings(bus, topic, &settings, &now);
 	if (topic != WEIR_TOPIC_POLICY && before.known && now.known && before.ms != now.ms)
 		tell_retention(bus, topic, &before, &now);
 	enum weir_status status = weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, bus->names[topic],

@@ -9,6 +9,10 @@
  * A topic that has refused a message gets no more, until it takes one: the newest that was dropped is sent again, every
  * few seconds. So a topic that nobody can write costs a request each few seconds, and is known to work again before the
  * next message comes.
+ *
+ * A topic may take less than is sent at once, as far as its max.message.bytes is known. What is larger is dropped by
+ * itself, or cut, if it is a dead letter. Kafka counts what is sent together as one message: so no more is under way there
+ * than it takes, and the rest waits.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -23,6 +27,10 @@ enum {
 	DROPS_MAX = 256,
 	HELD_MAX_BYTES = 4 * 1024 * 1024, /* sent and not polled; a larger message is sent on its own */
 	RETRY_MS = 5000,
+	WAITING_MAX = 1024,
+	TOGETHER_MOST_BYTES = 1 << 20, /* librdkafka sends no more than this together (batch.size) */
+	BATCH_HEAD_BYTES = 72,         /* of max.message.bytes: what Kafka adds to messages that are sent together, */
+	RECORD_HEAD_BYTES = 24,        /* and to each of them; a little more than it is */
 };
 
 enum trial {
@@ -31,9 +39,21 @@ enum trial {
 	TRIAL_SENT,  /* and was; nothing else is under way there */
 };
 
+/* A message that is sent when there is room for it. */
+struct waiting {
+	uint32_t partition;
+	bool has_key;
+	uint32_t key_bytes;
+	uint64_t tag;
+	struct weir_text bytes; /* the key, and the payload behind it */
+};
+
 struct side_topic {
 	rd_kafka_topic_t *handle; /* created at the first message */
 	uint64_t in_flight;       /* sent and not reported, but for the trial */
+	uint64_t together_bytes;  /* of these */
+	struct waiting *waiting;  /* ring of WAITING_MAX; NULL: nothing has ever waited */
+	size_t waiting_first, waiting_count;
 	enum trial trial;
 	int64_t retry_ms; /* monotonic: when it is sent */
 	uint32_t partition;
@@ -52,6 +72,7 @@ struct bus_kafka_side {
 	struct side_topic topics[WEIR_TOPIC_COUNT];
 	struct weir_delivery drops[DROPS_MAX]; /* dropped and not polled */
 	size_t drop_count;
+	struct weir_text cut; /* the last dead letter that was too large */
 };
 
 struct bus_kafka_side *weir_kafka_side_new(struct bus_kafka *bus, const struct bus_kafka_bell *bell)
@@ -93,7 +114,11 @@ void weir_kafka_side_free(struct bus_kafka_side *side)
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		weir_text_deinit(&side->topics[topic].key);
 		weir_text_deinit(&side->topics[topic].payload);
+		for (size_t i = 0; side->topics[topic].waiting != NULL && i < WAITING_MAX; i++)
+			weir_text_deinit(&side->topics[topic].waiting[i].bytes);
+		free(side->topics[topic].waiting);
 	}
+	weir_text_deinit(&side->cut);
 	free(side);
 }
 
@@ -162,6 +187,8 @@ static void keep(struct side_topic *at, uint32_t partition, struct weir_span key
 
 static void refuse(struct bus_kafka_side *side, enum weir_topic topic, rd_kafka_resp_err_t code)
 {
+	if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+		atomic_store(&side->bus->settings_suspect, true);
 	atomic_store(&side->bus->refused[topic], (int)code);
 	side->topics[topic].retry_ms = weir_monotonic_ms() + RETRY_MS;
 }
@@ -193,6 +220,54 @@ static void break_off(struct bus_kafka_side *side)
 		return;
 	side->broken = true;
 	purge(side);
+}
+
+/* ---- what fits ---- */
+
+/* What a message takes of what is sent together. */
+static uint64_t bytes_of(struct weir_span key, struct weir_span payload)
+{
+	return (uint64_t)(key.at != NULL ? key.length : 0) + payload.length + RECORD_HEAD_BYTES;
+}
+
+/* How many such bytes a topic takes together; UINT64_MAX: more than is ever sent so. */
+static uint64_t room_of(const struct bus_kafka_side *side, enum weir_topic topic)
+{
+	int64_t most = atomic_load(&side->bus->message_bytes[topic]);
+	if (most <= 0 || most > TOGETHER_MOST_BYTES)
+		return UINT64_MAX;
+	return most > BATCH_HEAD_BYTES ? (uint64_t)most - BATCH_HEAD_BYTES : 0;
+}
+
+/* The payload as it fits, if it can be made to: valid until the next. */
+static struct weir_span fit(struct bus_kafka_side *side, enum weir_topic topic, struct weir_span key,
+                            struct weir_span payload)
+{
+	uint64_t bytes = bytes_of(key, payload), room = room_of(side, topic);
+	if (topic != WEIR_TOPIC_DEADLETTER || bytes <= room || bytes - room >= payload.length)
+		return payload;
+	bool good = weir_kafka_letter_cut(payload, (size_t)(payload.length - (bytes - room)), &side->cut);
+	return good ? weir_text_span(&side->cut) : payload;
+}
+
+/* Keeps a message until there is room for it. @return false: too many wait */
+static bool wait_for_room(struct side_topic *at, uint32_t partition, struct weir_span key, struct weir_span payload,
+                          uint64_t tag)
+{
+	if (at->waiting_count == WAITING_MAX)
+		return false;
+	if (at->waiting == NULL)
+		at->waiting = weir_alloc(WAITING_MAX, sizeof *at->waiting);
+	struct waiting *last = &at->waiting[(at->waiting_first + at->waiting_count++) % WAITING_MAX];
+	last->partition = partition;
+	last->has_key = key.at != NULL;
+	last->key_bytes = key.at != NULL ? key.length : 0;
+	last->tag = tag;
+	weir_text_clear(&last->bytes);
+	if (last->key_bytes > 0)
+		weir_text_append(&last->bytes, key.at, key.length);
+	weir_text_append(&last->bytes, payload.at, payload.length);
+	return true;
 }
 
 /* ---- sending ---- */
@@ -235,11 +310,73 @@ static void try_again(struct bus_kafka_side *side, enum weir_topic topic)
 	if (at->in_flight > 0 || is_missed(side->bus, topic) || weir_monotonic_ms() < at->retry_ms)
 		return;
 	struct weir_span key = {.at = at->has_key ? at->key.at : NULL, .length = (uint32_t)at->key.length};
-	rd_kafka_resp_err_t code = produce(side, topic, at->partition, key, weir_text_span(&at->payload), 0);
+	struct weir_span payload = fit(side, topic, key, weir_text_span(&at->payload));
+	bool of_size = atomic_load(&side->bus->refused[topic]) == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+	if (of_size &&
+	    bytes_of(key, payload) > room_of(side, topic)) { /* that is known: it does not stop what is smaller */
+		at->trial = TRIAL_NONE;
+		atomic_store(&side->bus->refused[topic], RD_KAFKA_RESP_ERR_NO_ERROR);
+		return;
+	}
+	rd_kafka_resp_err_t code = produce(side, topic, at->partition, key, payload, 0);
 	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
 		at->trial = TRIAL_SENT;
 	else
 		at->retry_ms = weir_monotonic_ms() + RETRY_MS;
+}
+
+/*
+ * Sends what fits beside what is under way.
+ *
+ * @return WEIR_OK: it was sent, or dropped; WEIR_FULL: too much is under way; WEIR_AGAIN: so it is for this topic
+ */
+static enum weir_status send_one(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition,
+                                 struct weir_span key, struct weir_span payload, uint64_t tag)
+{
+	struct side_topic *at = &side->topics[topic];
+	if (is_missed(side->bus, topic))
+		return drop(side, topic, partition, tag);
+	if (at->trial == TRIAL_SENT || is_refused(side->bus, topic)) {
+		keep(at, partition, key, payload);
+		return drop(side, topic, partition, tag);
+	}
+	payload = fit(side, topic, key, payload);
+	uint64_t bytes = bytes_of(key, payload), room = room_of(side, topic);
+	if (bytes > room)
+		return drop(side, topic, partition, tag);
+	if (at->together_bytes > room - bytes)
+		return WEIR_AGAIN;
+	if (side->held_bytes > 0 && side->held_bytes + bytes + BUS_KAFKA_MESSAGE_COST_BYTES > HELD_MAX_BYTES)
+		return WEIR_FULL;
+	rd_kafka_resp_err_t code = produce(side, topic, partition, key, payload, tag);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		at->in_flight++;
+		at->together_bytes += bytes;
+		return WEIR_OK;
+	}
+	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+		return WEIR_FULL;
+	if (!is_no_refusal(code)) {
+		keep(at, partition, key, payload);
+		refuse(side, topic, code);
+	}
+	return drop(side, topic, partition, tag);
+}
+
+/* Sends what waits, as far as there is room. */
+static void send_waiting(struct bus_kafka_side *side, enum weir_topic topic)
+{
+	struct side_topic *at = &side->topics[topic];
+	while (at->waiting_count > 0 && side->drop_count < DROPS_MAX) {
+		struct waiting *first = &at->waiting[at->waiting_first];
+		struct weir_span key = {.at = first->has_key ? first->bytes.at : NULL, .length = first->key_bytes};
+		struct weir_span payload = {.at = first->bytes.at + first->key_bytes,
+		                            .length = (uint32_t)first->bytes.length - first->key_bytes};
+		if (send_one(side, topic, first->partition, key, payload, first->tag) != WEIR_OK)
+			return;
+		at->waiting_first = (at->waiting_first + 1) % WAITING_MAX;
+		at->waiting_count--;
+	}
 }
 
 static void try_all(struct bus_kafka_side *side)
@@ -247,6 +384,7 @@ static void try_all(struct bus_kafka_side *side)
 	bool reported = true;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		try_again(side, (enum weir_topic)topic);
+		send_waiting(side, (enum weir_topic)topic);
 		reported &= side->topics[topic].in_flight == 0 && side->topics[topic].trial != TRIAL_SENT;
 	}
 	if (side->broken && reported)
@@ -258,32 +396,17 @@ enum weir_status weir_kafka_side_send(struct bus_kafka_side *side, enum weir_top
                                       struct weir_error *error)
 {
 	struct side_topic *at = &side->topics[topic];
-	uint64_t bytes = (uint64_t)(key.at != NULL ? key.length : 0) + payload.length + BUS_KAFKA_MESSAGE_COST_BYTES;
+	if (side->drop_count < DROPS_MAX)
+		try_all(side);
 	if (side->drop_count == DROPS_MAX)
 		return weir_fail(error, WEIR_FULL, "%d dropped messages are not reported yet", DROPS_MAX);
-	try_all(side);
-	if (is_missed(side->bus, topic))
-		return drop(side, topic, partition, tag);
-	if (at->trial == TRIAL_SENT || is_refused(side->bus, topic)) {
-		keep(at, partition, key, payload);
-		return drop(side, topic, partition, tag);
-	}
-	if (side->held_bytes > 0 && side->held_bytes + bytes > HELD_MAX_BYTES)
+	enum weir_status status = at->waiting_count > 0 ? WEIR_AGAIN : send_one(side, topic, partition, key, payload, tag);
+	if (status == WEIR_AGAIN)
+		return wait_for_room(at, partition, key, payload, tag) ? WEIR_OK : drop(side, topic, partition, tag);
+	if (status == WEIR_FULL)
 		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
 		                 (unsigned long long)side->held_bytes);
-	rd_kafka_resp_err_t code = produce(side, topic, partition, key, payload, tag);
-	if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-		at->in_flight++;
-		return WEIR_OK;
-	}
-	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
-		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
-		                 (unsigned long long)side->held_bytes);
-	if (!is_no_refusal(code)) {
-		keep(at, partition, key, payload);
-		refuse(side, topic, code);
-	}
-	return drop(side, topic, partition, tag);
+	return status;
 }
 
 /* ---- reports ---- */
@@ -339,12 +462,13 @@ static bool take_report(struct bus_kafka_side *side, const rd_kafka_message_t *r
 		settle_trial(side, topic, report->err);
 		return false;
 	}
+	struct weir_span key = {.at = report->key, .length = (uint32_t)report->key_len};
 	at->in_flight--;
+	at->together_bytes -= bytes_of(key, (struct weir_span){.at = report->payload, .length = (uint32_t)report->len});
 	bool taken = report->err == RD_KAFKA_RESP_ERR_NO_ERROR;
 	if (!taken)
 		atomic_fetch_add(&side->bus->dropped[topic], 1);
 	if (!taken && !is_no_refusal(report->err)) {
-		struct weir_span key = {.at = report->key, .length = (uint32_t)report->key_len};
 		keep(at, (uint32_t)report->partition, key, (struct weir_span){report->payload, (uint32_t)report->len});
 		refuse(side, topic, report->err);
 	}
@@ -365,5 +489,7 @@ size_t weir_kafka_side_poll(struct bus_kafka_side *side, struct weir_delivery *d
 	size_t count = take_drops(side, deliveries, most);
 	while (count < most && (report = next_report(side)) != NULL)
 		count += take_report(side, report, &deliveries[count]);
+	if (side->drop_count < DROPS_MAX)
+		try_all(side); /* reports have made room */
 	return count;
 }

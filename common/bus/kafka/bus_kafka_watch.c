@@ -222,7 +222,7 @@ static void *watch(void *context)
 			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);
 			weir_bus_kafka_note_problem(bus, "");
 			weir_bus_kafka_tell_skew(bus, &skew);
-			if (weir_monotonic_ms() >= settings_ms) {
+			if (atomic_exchange(&bus->settings_suspect, false) || weir_monotonic_ms() >= settings_ms) {
 				weir_bus_kafka_check_again(bus, WATCH_ASK_MS);
 				settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 			}

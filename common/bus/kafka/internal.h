@@ -65,6 +65,8 @@ struct bus_kafka {
 	_Atomic bool denied[WEIR_TOPIC_COUNT];      /* this process's user has no right to it */
 	_Atomic int refused[WEIR_TOPIC_COUNT];      /* may be missed, and takes no message: librdkafka's code; 0: it does */
 	_Atomic uint64_t dropped[WEIR_TOPIC_COUNT]; /* messages for it, for one of these reasons */
+	_Atomic int64_t message_bytes[WEIR_TOPIC_COUNT]; /* its max.message.bytes as read last; 0: not known */
+	_Atomic bool settings_suspect;                   /* a topic has refused a message that these bytes should allow */
 
 	_Atomic uint64_t found; /* how often brokers or topics were lost and found: consumers verify their topic again */
 	_Atomic bool suspect;   /* a consumer had an error that may mean that its topic was lost */
@@ -182,6 +184,16 @@ void weir_kafka_producer_wake(struct weir_producer *producer, int descriptor);
 void weir_kafka_producer_free(struct weir_producer *producer);
 
 extern const struct weir_kafka_property weir_kafka_producer_properties[];
+
+/* ---- bus_kafka_letter.c ---- */
+
+/**
+ * Cuts a dead letter's text so that the letter, which then says that it is cut, has at most so many bytes.
+ *
+ * @param cut  returned
+ * @return false: it is no dead letter, or has more without any text
+ */
+bool weir_kafka_letter_cut(struct weir_span letter, size_t most, struct weir_text *cut);
 
 /* ---- bus_kafka_side.c: a producer's messages for topics that may be missed ---- */
 
