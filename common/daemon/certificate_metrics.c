@@ -3,6 +3,7 @@
 #include "common/daemon/certificate_metrics.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/redis_url.h"
 #include "common/tls/certificate.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum { EXPIRES, METRIC_COUNT };
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[EXPIRES] =
 		{"weir_certificate_file_expires_timestamp_seconds", WEIR_GAUGE, "Unix time",
-         WEIR_LABELS({"file", "its path, as the configuration or the command line has it"}),
+         WEIR_LABELS({"file", "its path, as the configuration or the command line names it"}),
          "When a certificate expires that the configuration or --to names: what this process shows to clients and servers, or "
          "whom it trusts (of several authorities in a file the last). Absent where the file holds none in PEM form."},
 };
@@ -51,20 +52,16 @@ static void put_file(struct looking *looking, const char *path, bool authorities
 		weir_metrics_double(looking->page, &metrics[EXPIRES], &label, (double)expires_s);
 }
 
-/* rediss://: the address names them at its end (common/redis/redis.h, which is not of this library). */
+/* That of a Redis server names them at its end; any other text names none. */
 static void look_at_address(struct looking *looking, const char *text)
 {
-	static const char ca[] = "ca=", certificate[] = "certificate=";
-	const char *at = strncmp(text, "rediss://", 9) == 0 ? strpbrk(text, "?&") : NULL;
-	for (size_t length; at != NULL; at = at[1 + length] != '\0' ? at + 1 + length : NULL) {
-		length = strcspn(at + 1, "?&");
-		char *part = weir_copy(at + 1, length);
-		if (strncmp(part, ca, sizeof ca - 1) == 0)
-			put_file(looking, part + sizeof ca - 1, true);
-		else if (strncmp(part, certificate, sizeof certificate - 1) == 0)
-			put_file(looking, part + sizeof certificate - 1, false);
-		free(part);
-	}
+	struct weir_redis_url url;
+	struct weir_error ignored;
+	if (weir_redis_url_parse(text, &url, &ignored) != WEIR_OK)
+		return;
+	put_file(looking, url.ca, true);
+	put_file(looking, url.certificate, false);
+	weir_redis_url_deinit(&url);
 }
 
 static void look_at_member(struct looking *looking, const char *name, const json_t *value)

@@ -102,9 +102,10 @@ static void test_no_configuration_names_no_file(void **state)
 static void test_an_address_of_the_command_line_names_a_file(void **state)
 {
 	char path[512], address[600], sample[700];
-	write_file(*state, "ca.pem", first, second, path);
+	write_file(*state, "my ca.pem", first, second, path);
 	struct weir_text page = {0};
-	snprintf(address, sizeof address, "rediss://weir:hu?sh@h:1/0?key=/k&certificate=/absent&ca=%s", path);
+	snprintf(address, sizeof address, "rediss://weir:hu?sh@h:1/0?key=/k&certificate=/absent&ca=%s/my%%20ca.pem",
+	         (char *)*state);
 	weir_certificate_metrics(NULL, address, &page);
 	weir_text_append(&page, "", 1);
 	snprintf(sample, sizeof sample, "{file=\"%s\"} %lld\n", path, (long long)SECOND_S);

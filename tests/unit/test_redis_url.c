@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of Redis servers. */
-#include "common/redis/redis.h"
+#include "common/bytes/redis_url.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 

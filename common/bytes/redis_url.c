@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Redis server's address, as its own tools take it. Words never repeat the password. */
+#include "common/bytes/redis_url.h"
+
 #include "common/base/alloc.h"
-#include "common/redis/redis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DATABASE_MAX = 1000000, NAME_MAX_BYTES = 4096 };
 
