@@ -133,23 +133,6 @@ static const char *cut_here(const struct walk *walk)
 	return NULL;
 }
 
-/* The quote that ends a string whose inside begins here, or NULL; tells whether there were escapes. */
-static inline const char *string_end(const char *at, const char *end, bool *escaped)
-{
-	*escaped = false;
-	for (;;) {
-		at = weir_find_either(at, end, '"', '\\');
-		if (at == end)
-			return NULL;
-		if (*at == '"')
-			return at;
-		*escaped = true;
-		if (end - at < 2)
-			return NULL;
-		at += 2;
-	}
-}
-
 static const char *skip_digits(const char *at, const char *end)
 {
 	while (at < end && *at >= '0' && *at <= '9')
@@ -253,7 +236,7 @@ static struct weir_span join_strings(const struct walk *walk, const char *array,
 	uint32_t begin = joined->used;
 	for (const char *at = skip_blanks(array + 1, behind); *at != ']'; at = skip_blanks(at, behind)) {
 		bool escaped;
-		const char *quote = *at == '"' ? string_end(at + 1, behind, &escaped) : NULL;
+		const char *quote = *at == '"' ? weir_find_string_end(at + 1, behind, &escaped) : NULL;
 		if (quote == NULL)
 			return (struct weir_span){.at = array, .length = (uint32_t)(behind - array)};
 		struct weir_span inside = {.at = at + 1, .length = (uint32_t)(quote - at - 1)};
@@ -300,7 +283,7 @@ static struct weir_span take_bytes(const struct walk *walk, const char *array, c
 		bool escaped = false, list = *at == '[';
 		const char *begin = at + 1, *end = NULL;
 		if (*at == '"')
-			end = string_end(begin, behind, &escaped);
+			end = weir_find_string_end(begin, behind, &escaped);
 		else if (list)
 			end = memchr(begin, ']', (size_t)(behind - begin));
 		if (end == NULL)
@@ -341,7 +324,7 @@ static inline const char *scan_value(const struct walk *walk, const char *at, ui
 	switch (*at) {
 	case '"':
 		begin++;
-		at = string_end(begin, walk->end, &escaped);
+		at = weir_find_string_end(begin, walk->end, &escaped);
 		if (at == NULL)
 			return cut_here(walk);
 		behind = at + 1;
@@ -410,7 +393,7 @@ static const char *scan_object(const struct walk *walk, const char *at, uint32_t
 			return NULL;
 		bool escaped;
 		const char *key = at + 1;
-		at = string_end(key, end, &escaped);
+		at = weir_find_string_end(key, end, &escaped);
 		if (at == NULL)
 			return cut_here(walk);
 		struct weir_span name = {.at = key, .length = (uint32_t)(at - key)};

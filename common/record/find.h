@@ -321,24 +321,37 @@ static inline const char *weir_find_either(const char *at, const char *end, char
 }
 
 /**
- * The quote that ends a string whose inside begins here; NULL: there is none. A backslash takes the next byte with it,
- * so a quote behind any other byte is an end, and only the others need a look at every backslash.
+ * The quote that ends a string whose inside begins here; NULL: there is none. A backslash takes the next byte with it.
+ *
+ * @param escaped  set: whether there is a backslash before that quote
  */
-static inline const char *weir_find_closing_quote(const char *at, const char *end)
+static inline const char *weir_find_string_end(const char *at, const char *end, bool *escaped)
 {
-	const char *quote = memchr(at, '"', (size_t)(end - at));
-	if (quote == NULL || quote == at || quote[-1] != '\\')
-		return quote;
+	*escaped = false;
 	for (;;) {
 		at = weir_find_either(at, end, '"', '\\');
 		if (at == end)
 			return NULL;
 		if (*at == '"')
 			return at;
+		*escaped = true;
 		if (end - at < 2)
 			return NULL;
 		at += 2;
 	}
+}
+
+/**
+ * The same for who does not ask for backslashes: a quote behind any other byte is an end, and only the others need a look at
+ * every backslash.
+ */
+static inline const char *weir_find_closing_quote(const char *at, const char *end)
+{
+	bool escaped;
+	const char *quote = memchr(at, '"', (size_t)(end - at));
+	if (quote == NULL || quote == at || quote[-1] != '\\')
+		return quote;
+	return weir_find_string_end(at, end, &escaped);
 }
 
 #endif

@@ -184,7 +184,11 @@ static void a_closing_quote_has_no_escape(void **state)
 		while (at < length && bytes[at] != '"')
 			at += bytes[at] == '\\' ? 2 : 1;
 		const char *expected = at < length ? bytes + at : NULL;
+		bool escaped;
 		assert_ptr_equal(weir_find_closing_quote(bytes, bytes + length), expected);
+		assert_ptr_equal(weir_find_string_end(bytes, bytes + length, &escaped), expected);
+		if (expected != NULL)
+			assert_int_equal(escaped, memchr(bytes, '\\', at) != NULL);
 		free(bytes);
 	}
 }
