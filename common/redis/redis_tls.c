@@ -175,28 +175,56 @@ static int no_passphrase(char *room, int bytes, int writes, void *context)
 	return 0;
 }
 
-static bool prepare(struct weir_redis_tls *tls, const char *host, const struct weir_redis_tls_files *files)
+/* @param what  what OpenSSL did not take */
+static enum weir_status refuse(const struct weir_redis_tls *tls, const char *what, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_IO, "TLS: %s: %s", what, reason_of(tls));
+}
+
+static enum weir_status use_files(struct weir_redis_tls *tls, const struct weir_redis_tls_files *files,
+                                  struct weir_error *error)
+{
+	if (files->ca == NULL && SSL_CTX_set_default_verify_paths(tls->context) != 1)
+		return refuse(tls, "the system's authorities", error);
+	if (files->ca != NULL && SSL_CTX_load_verify_locations(tls->context, files->ca, NULL) != 1)
+		return refuse(tls, files->ca, error);
+	if (files->certificate == NULL)
+		return WEIR_OK;
+	SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
+	if (SSL_CTX_use_certificate_chain_file(tls->context, files->certificate) != 1)
+		return refuse(tls, files->certificate, error);
+	if (SSL_CTX_use_PrivateKey_file(tls->context, files->key, SSL_FILETYPE_PEM) != 1)
+		return refuse(tls, files->key, error);
+	return WEIR_OK;
+}
+
+/* The certificate has to be of this host. */
+static bool expect_host(SSL *ssl, const char *host)
 {
 	unsigned char address[16];
-	bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+	X509_VERIFY_PARAM *expected = SSL_get0_param(ssl);
+	/* A server's own certificate may stand in the file in place of its authority's. */
+	X509_VERIFY_PARAM_set_flags(expected, X509_V_FLAG_PARTIAL_CHAIN);
+	if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
+		return X509_VERIFY_PARAM_set1_ip_asc(expected, host) == 1;
+	return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+static enum weir_status prepare(struct weir_redis_tls *tls, const char *host, const struct weir_redis_tls_files *files,
+                                struct weir_error *error)
+{
 	tls->context = SSL_CTX_new(TLS_client_method());
-	if (tls->context == NULL || SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION) != 1 ||
-	    (files->ca != NULL ? SSL_CTX_load_verify_locations(tls->context, files->ca, NULL)
-	                       : SSL_CTX_set_default_verify_paths(tls->context)) != 1)
-		return false;
-	SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
-	if (files->certificate != NULL && (SSL_CTX_use_certificate_chain_file(tls->context, files->certificate) != 1 ||
-	                                   SSL_CTX_use_PrivateKey_file(tls->context, files->key, SSL_FILETYPE_PEM) != 1))
-		return false;
+	if (tls->context == NULL || SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION) != 1)
+		return refuse(tls, "version 1.2", error);
+	enum weir_status status = use_files(tls, files, error);
+	if (status != WEIR_OK)
+		return status;
 	SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_mode(tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	tls->ssl = SSL_new(tls->context);
-	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, tls->server) != 1)
-		return false;
-	/* A server's own certificate may stand in the file in place of its authority's. */
-	X509_VERIFY_PARAM_set_flags(SSL_get0_param(tls->ssl), X509_V_FLAG_PARTIAL_CHAIN);
-	return is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) == 1
-	                  : SSL_set1_host(tls->ssl, host) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
+	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, tls->server) != 1 || !expect_host(tls->ssl, host))
+		return refuse(tls, host, error);
+	return WEIR_OK;
 }
 
 static enum weir_status shake_hands(struct weir_redis_tls *tls, int64_t end_ms, struct weir_error *error)
@@ -253,11 +281,8 @@ enum weir_status weir_redis_tls_connect(const char *host, const char *address, u
 		status = look_at(files->key, error);
 	if (status == WEIR_OK)
 		status = connect_to(tls, address, port, end_ms, error);
-	if (status == WEIR_OK && !prepare(tls, host, files))
-		status = weir_fail(
-			error, WEIR_IO, "TLS: %s%s%s%s%s: %s", files->ca != NULL ? files->ca : "the system's authorities",
-			files->certificate != NULL ? ", " : "", files->certificate != NULL ? files->certificate : "",
-			files->certificate != NULL ? " and " : "", files->certificate != NULL ? files->key : "", reason_of(tls));
+	if (status == WEIR_OK)
+		status = prepare(tls, host, files, error);
 	if (status == WEIR_OK)
 		status = shake_hands(tls, end_ms, error);
 	if (status == WEIR_OK)

@@ -203,10 +203,13 @@ def test_redis_by_tls(place):
     started = time.monotonic()
     assert subscriber.weir.stop(2 * PATIENCE_S) == 0 and time.monotonic() - started < PATIENCE_S, subscriber.weir.said()
     os.kill(server.pid, signal.SIGCONT)
-    # Nobody else is taken for the server: by whom it is signed, whose it is, and whether it is spoken at all.
+    # Nobody else is taken for the server: by whom it is signed, whose it is, and whether TLS is spoken at all. A file is named.
     for address, why in ((secure + other[0], "self-signed"), (secure[:-4], "self-signed"),
                          (secure.replace(f":{tls}", ":" + url.rpartition(":")[2]) + here[0], "TLS"),
-                         (secure + place.path("nowhere"), "No such file")):
+                         (secure + place.path("nowhere"), "No such file"),
+                         (f"{secure}{here[0]}&certificate={here[0]}&key={other[1]}",
+                          f"TLS: {other[1]}: key values mismatch"),
+                         (f"{secure}{here[0]}&certificate={here[1]}&key={here[1]}", f"TLS: {here[1]}: no ")):
         port = free_port()
         refused = place.start("subscribe", "--state", machine.state, "--to", address, "--http", f"127.0.0.1:{port}")
         until(lambda refused=refused: "TLS: " in refused.said(), "it is refused", running=refused)
