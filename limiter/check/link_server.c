@@ -73,7 +73,7 @@ ssize_t link_connection_read(struct link_connection *connection, void *room, siz
 	connection->half_closed = got == 0;
 	if (got < 0 && errno != EAGAIN && errno != EINTR) {
 		connection->dead = true;
-		refusals_tell_no_tls(server->refusals, server->protocol->surface, &connection->link);
+		refusals_tell_no_tls(server->options.refusals, server->protocol->surface, &connection->link);
 	}
 	return got;
 }
@@ -117,9 +117,9 @@ void link_connection_keeps(struct link_connection *connection, size_t bytes)
 	}
 }
 
-bool link_connection_is_late(const struct link_connection *connection, bool unread, int64_t stall_ms)
+bool link_connection_is_late(const struct link_connection *connection, bool unread)
 {
-	int64_t now_ms = connection->server->now_ms;
+	int64_t now_ms = connection->server->now_ms, stall_ms = connection->server->options.stall_ms;
 	return (unread && now_ms - connection->written_ms > stall_ms) ||
 	       (connection->partial_ms != 0 && now_ms - connection->partial_ms > stall_ms);
 }
@@ -135,7 +135,7 @@ void link_connection_refuse(const struct link_connection *connection, enum refus
                             const char *what, const char *detail)
 {
 	const struct link_server *server = connection->server;
-	refusals_tell(server->refusals, server->protocol->surface, reason, &connection->link, by, what, detail);
+	refusals_tell(server->options.refusals, server->protocol->surface, reason, &connection->link, by, what, detail);
 }
 
 /* ---- the turn ---- */
@@ -153,7 +153,7 @@ static void accept_some(struct link_server *server, struct link_listener *listen
 		int fd = link_accept(&server->loop.listeners, listener);
 		if (fd < 0)
 			return;
-		if (server->connection_count < server->connections_max) {
+		if (server->connection_count < server->options.connections) {
 			weir_counter_add(&server->figures.accepted, 1);
 			open_connection(server, fd, listener->tls);
 			continue;
@@ -216,12 +216,15 @@ void link_server_look(struct link_server *server)
 
 /* ---- the server ---- */
 
-void link_server_init(struct link_server *server, const struct link_protocol *protocol, uint32_t connections_max,
-                      struct refusals *refusals)
+void link_server_init(struct link_server *server, const struct link_protocol *protocol,
+                      const struct link_options *options)
 {
 	server->protocol = protocol;
-	server->connections_max = connections_max;
-	server->refusals = refusals;
+	server->options = *options;
+	if (options->connections == 0)
+		server->options.connections = LINK_CONNECTIONS_DEFAULT;
+	if (options->stall_ms == 0)
+		server->options.stall_ms = protocol->stall_ms;
 	server->counts = check_counts_new();
 	link_loop_open(&server->loop);
 	server->now_ms = weir_monotonic_ms();

@@ -9,13 +9,15 @@
 #ifndef LIMITER_CHECK_LINK_SERVER_H
 #define LIMITER_CHECK_LINK_SERVER_H
 
+#include "common/config/config.h"
 #include "common/log/metrics.h"
+#include "limiter/check/check.h"
 #include "limiter/check/check_counts.h"
 #include "limiter/check/link_loop.h"
 #include "limiter/check/refusals.h"
 #include "limiter/check/surface.h"
 
-enum { LINK_KINDS_MAX = 32 };
+enum { LINK_KINDS_MAX = 32, LINK_CONNECTIONS_DEFAULT = 10000 };
 
 /* What a server counts. Read by any thread. */
 struct link_figures {
@@ -45,6 +47,16 @@ struct link_connection {
 
 struct link_server;
 
+/* What is the same whatever the protocol. */
+struct link_options {
+	struct check_judge judge;
+	uint32_t connections; /* at most; 0: LINK_CONNECTIONS_DEFAULT */
+	int64_t stall_ms;     /* how long what is asked may take to come, and its answer to be read; 0: the protocol's */
+	enum weir_on_unavailable on_unavailable; /* what is answered where nothing can be judged */
+	bool durable;                            /* answers wait for the log's acknowledgement */
+	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
+};
+
 /* A protocol. */
 struct link_protocol {
 	enum refusal_surface surface;
@@ -52,6 +64,7 @@ struct link_protocol {
 	struct weir_span no_tls;   /* what is said, without TLS, to a client that speaks none where it must */
 	struct weir_span too_many; /* what is said to a client for which there is no room */
 	size_t connection_bytes;   /* of a connection */
+	int64_t stall_ms;          /* where the options have none */
 	/* Once all keep more than the first, one that keeps more than the second ends: link_connection_keeps(). */
 	size_t kept_max_bytes, kept_free_bytes;
 
@@ -80,8 +93,7 @@ struct link_protocol {
 
 struct link_server {
 	const struct link_protocol *protocol;
-	uint32_t connections_max;
-	struct refusals *refusals;
+	struct link_options options;
 	struct link_figures figures;
 	struct check_counts *counts; /* how its checks were answered, by zone; read by any thread */
 	struct link_loop loop;
@@ -120,9 +132,9 @@ struct check_surface link_server_surface(struct link_server *server);
 
 /* ---- for surfaces: a turn is link_server_wait(), _receive(), _finish() and _rest(), and what they do between ---- */
 
-/** Begins a server, in zeroed memory. @param refusals  borrowed; NULL: nobody is told */
-void link_server_init(struct link_server *server, const struct link_protocol *protocol, uint32_t connections_max,
-                      struct refusals *refusals);
+/** Begins a server, in zeroed memory. */
+void link_server_init(struct link_server *server, const struct link_protocol *protocol,
+                      const struct link_options *options);
 /** Waits, unless connections are touched already, and reads the clock. */
 void link_server_wait(struct link_server *server, int timeout_ms);
 /** Takes connections, and has those read that can be. All that came are touched. */
@@ -133,6 +145,19 @@ void link_server_finish(struct link_server *server);
 void link_server_rest(struct link_server *server, int64_t soon_ms);
 /** Looks at all connections, and at what is listened at. */
 void link_server_look(struct link_server *server);
+
+/** Has asks judged, CHECK_GROUP_MAX at most: as struct check_judge. */
+static inline void link_server_judge(const struct link_server *server, const struct check_ask *asks, uint32_t count,
+                                     struct check_answer *answers)
+{
+	server->options.judge.ask(server->options.judge.context, asks, count, answers);
+}
+
+/** In force; NULL: there is none yet. Borrowed until the next turn. */
+static inline const struct weir_policy *link_server_policy(const struct link_server *server)
+{
+	return server->options.judge.policy(server->options.judge.context);
+}
 
 /** Has it finished in this turn, or in the next one. */
 static inline void link_connection_touch(struct link_connection *connection)
@@ -153,7 +178,7 @@ void link_connection_watch(struct link_connection *connection, bool in, bool out
 /** Tells how many bytes are kept for it now. It is dead if that is too much. */
 void link_connection_keeps(struct link_connection *connection, size_t bytes);
 /** Whether something took too long to come, or to be read. @param unread  there is something to read */
-bool link_connection_is_late(const struct link_connection *connection, bool unread, int64_t stall_ms);
+bool link_connection_is_late(const struct link_connection *connection, bool unread);
 /** Ends one that is too slow. */
 void link_connection_stall(struct link_connection *connection);
 /** As refusals_tell(). */

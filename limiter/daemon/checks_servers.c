@@ -36,65 +36,47 @@ void checks_servers_free(struct checks_servers *servers)
 
 /* ---- by each protocol. @param request  taken ---- */
 
-static struct link_server *open_resp(const struct checks_servers_options *given, const struct check_judge *judge,
+static struct link_server *open_resp(const struct checks_servers_options *given, const struct link_options *common,
                                      struct check_request *request)
 {
-	const struct weir_config *config = given->config;
 	const struct resp_options options = {
-		.judge = *judge,
 		.exempt = request,
 		.users = given->users->at,
 		.user_count = given->users->count,
-		.connections = (uint32_t)config->checks.connections,
-		.on_unavailable = (enum weir_on_unavailable)config->checks.on_unavailable,
-		.durable = config->checks.durable,
 		.owners = given->owners,
-		.named = given->owners != NULL && config->checks.advertise_host != NULL,
-		.redirect = config->checks.redirect,
-		.refusals = given->refusals,
+		.named = given->owners != NULL && given->config->checks.advertise_host != NULL,
+		.redirect = given->config->checks.redirect,
 	};
-	return resp_server_new(&options);
+	return resp_server_new(common, &options);
 }
 
-static struct link_server *open_http(const struct checks_servers_options *given, const struct check_judge *judge,
+static struct link_server *open_http(const struct checks_servers_options *given, const struct link_options *common,
                                      struct check_request *request)
 {
-	const struct weir_config *config = given->config;
 	const struct check_http_options options = {
-		.judge = *judge,
 		.request = request,
 		.password = given->password,
-		.connections = (uint32_t)config->checks.connections,
-		.on_unavailable = (enum weir_on_unavailable)config->checks.on_unavailable,
-		.fields = (enum weir_rate_limit_fields)config->checks.fields,
-		.durable = config->checks.durable,
-		.refusals = given->refusals,
+		.fields = (enum weir_rate_limit_fields)given->config->checks.fields,
 	};
-	return check_http_new(&options);
+	return check_http_new(common, &options);
 }
 
-static struct link_server *open_grpc(const struct checks_servers_options *given, const struct check_judge *judge,
+static struct link_server *open_grpc(const struct checks_servers_options *given, const struct link_options *common,
                                      struct check_request *request)
 {
-	const struct weir_config *config = given->config;
 	const struct grpc_options options = {
-		.judge = *judge,
 		.request = request,
 		.password = given->password,
-		.connections = (uint32_t)config->checks.connections,
-		.on_unavailable = (enum weir_on_unavailable)config->checks.on_unavailable,
-		.fields = (enum weir_rate_limit_fields)config->checks.fields,
-		.durable = config->checks.durable,
-		.refusals = given->refusals,
+		.fields = (enum weir_rate_limit_fields)given->config->checks.fields,
 	};
-	return grpc_server_new(&options);
+	return grpc_server_new(common, &options);
 }
 
 /* ---- all of them ---- */
 
 static const struct {
 	const char *name; /* as the log says it */
-	struct link_server *(*open)(const struct checks_servers_options *given, const struct check_judge *judge,
+	struct link_server *(*open)(const struct checks_servers_options *given, const struct link_options *common,
 	                            struct check_request *request);
 } protocols[] = {
 	[REFUSAL_RESP] = {"", open_resp},
@@ -131,12 +113,18 @@ static enum weir_status open_one(struct checks_servers *servers, enum refusal_su
                                  struct surfaces *all, struct link_server **server, struct weir_error *error)
 {
 	const struct checks_servers_options *options = &servers->options;
-	const struct check_judge *judge = surfaces_judge(all);
+	const struct link_options common = {
+		.judge = *surfaces_judge(all),
+		.connections = (uint32_t)options->config->checks.connections,
+		.on_unavailable = (enum weir_on_unavailable)options->config->checks.on_unavailable,
+		.durable = options->config->checks.durable,
+		.refusals = options->refusals,
+	};
 	struct check_request *request;
 	enum weir_status status = make_request(options, by, &request, error);
 	if (status != WEIR_OK)
 		return status;
-	*server = servers->servers[by][worker] = protocols[by].open(options, judge, request);
+	*server = servers->servers[by][worker] = protocols[by].open(options, &common, request);
 	const struct check_surface surface = link_server_surface(*server);
 	return surfaces_add(all, &surface, error);
 }

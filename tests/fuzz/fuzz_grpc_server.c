@@ -38,10 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			static struct check_request *requests[2];
 			const struct check_request_options matching = {0};
 			require(check_request_new(&matching, &requests[i], &error) == WEIR_OK);
-			const struct grpc_options options = {.judge = {.context = &judge, .ask = ask, .policy = policy},
-			                                     .request = requests[i],
-			                                     .password = i > 0 ? "p" : NULL};
-			servers[i] = grpc_server_new(&options);
+			const struct link_options common = {.judge = {.context = &judge, .ask = ask, .policy = policy}};
+			const struct grpc_options options = {.request = requests[i], .password = i > 0 ? "p" : NULL};
+			servers[i] = grpc_server_new(&common, &options);
 			require(link_server_listen(servers[i], "127.0.0.1", 0, false, NULL, &ports[i], &error) == WEIR_OK);
 		}
 	}

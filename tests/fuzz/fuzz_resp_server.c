@@ -35,10 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		judge.policy = read_policy();
 		const struct check_request_options matching = {.log = NULL};
 		for (int i = 0; i < 2; i++) {
-			struct resp_options options = {
-				.judge = {.context = &judge, .ask = ask, .policy = policy}, .users = &user, .user_count = (uint32_t)i};
+			const struct link_options common = {.judge = {.context = &judge, .ask = ask, .policy = policy}};
+			struct resp_options options = {.users = &user, .user_count = (uint32_t)i};
 			require(check_request_new(&matching, &options.exempt, &error) == WEIR_OK);
-			servers[i] = resp_server_new(&options);
+			servers[i] = resp_server_new(&common, &options);
 			require(link_server_listen(servers[i], "127.0.0.1", 0, false, NULL, &ports[i], &error) == WEIR_OK);
 		}
 	}

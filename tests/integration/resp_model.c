@@ -173,8 +173,8 @@ static char *value_of(char *word, const char *name)
 	return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
 }
 
-static void read_words(int count, char **words, struct model *model, struct resp_options *options,
-                       struct resp_user users[USERS_MAX], struct weir_http_tls *tls)
+static void read_words(int count, char **words, struct model *model, struct link_options *common,
+                       struct resp_options *options, struct resp_user users[USERS_MAX], struct weir_http_tls *tls)
 {
 	static const char *const modes[] = {"now", "later", "away", "null", "unsafe"};
 	for (int i = 2; i < count; i++) {
@@ -183,14 +183,13 @@ static void read_words(int count, char **words, struct model *model, struct resp
 			if (strcmp(words[i], modes[mode]) == 0)
 				model->mode = (enum mode)mode;
 		if ((value = value_of(words[i], "connections")) != NULL)
-			options->connections = (uint32_t)strtoul(value, NULL, 10);
+			common->connections = (uint32_t)strtoul(value, NULL, 10);
 		if ((value = value_of(words[i], "unavailable")) != NULL)
-			options->on_unavailable =
-				strcmp(value, "allow") == 0 ? WEIR_ON_UNAVAILABLE_ALLOW : WEIR_ON_UNAVAILABLE_DENY;
+			common->on_unavailable = strcmp(value, "allow") == 0 ? WEIR_ON_UNAVAILABLE_ALLOW : WEIR_ON_UNAVAILABLE_DENY;
 		if ((value = value_of(words[i], "idle")) != NULL)
 			options->idle_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "stall")) != NULL)
-			options->stall_ms = strtoll(value, NULL, 10);
+			common->stall_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "login")) != NULL)
 			options->login_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "user")) != NULL && options->user_count < USERS_MAX) {
@@ -207,7 +206,8 @@ static void read_words(int count, char **words, struct model *model, struct resp
 int main(int count, char **words)
 {
 	struct model *model = weir_alloc(1, sizeof *model);
-	struct resp_options options = {.judge = {.context = model, .ask = ask, .policy = policy}};
+	struct link_options common = {.judge = {.context = model, .ask = ask, .policy = policy}};
+	struct resp_options options = {0};
 	struct resp_user users[USERS_MAX];
 	struct weir_http_tls files = {0};
 	struct weir_http_tls_server *tls = NULL;
@@ -217,13 +217,13 @@ int main(int count, char **words)
 	options.users = users;
 	if (count < 2)
 		fail("give it a configuration");
-	read_words(count, words, model, &options, users, &files);
+	read_words(count, words, model, &common, &options, users, &files);
 	if (weir_config_load(words[1], &config, &error) != WEIR_OK ||
 	    weir_policy_follow(config->policy, NULL, 0, &error) != WEIR_OK ||
 	    (files.certificate != NULL && weir_http_tls_open(&files, NULL, &tls, &error) != WEIR_OK))
 		fail(error.text);
 	model->policy = config->policy;
-	struct link_server *server = resp_server_new(&options);
+	struct link_server *server = resp_server_new(&common, &options);
 	if (link_server_listen(server, "127.0.0.1", 0, false, tls, &port, &error) != WEIR_OK)
 		fail(error.text);
 	printf("%u\n", port);

@@ -80,8 +80,11 @@ static void answer_all(struct scene *scene)
 		link_server_answered(scene->server, &scene->pending[--scene->pending_count]);
 }
 
-static void set_up(struct scene *scene, struct grpc_options options)
+/* @param stall_ms  0: the protocol's */
+static void set_up(struct scene *scene, int64_t stall_ms, struct grpc_options options)
 {
+	const struct link_options common = {.judge = {.context = scene, .ask = ask, .policy = policy},
+	                                    .stall_ms = stall_ms};
 	struct weir_json_document *document;
 	struct weir_error error;
 	const struct check_request_options matching = {0};
@@ -92,8 +95,7 @@ static void set_up(struct scene *scene, struct grpc_options options)
 	assert_int_equal(weir_policy_follow(scene->policy, NULL, 0, &error), WEIR_OK);
 	weir_json_document_free(document);
 	assert_int_equal(check_request_new(&matching, &options.request, &error), WEIR_OK);
-	options.judge = (struct check_judge){.context = scene, .ask = ask, .policy = policy};
-	scene->server = grpc_server_new(&options);
+	scene->server = grpc_server_new(&common, &options);
 	scene->figures = &scene->server->figures;
 	assert_int_equal(link_server_listen(scene->server, "127.0.0.1", 0, false, NULL, &scene->port, &error), WEIR_OK);
 }
@@ -239,7 +241,7 @@ static void a_call_is_answered(void **state)
 	(void)state;
 	struct scene scene;
 	for (int later = 0; later <= 1; later++) {
-		set_up(&scene, (struct grpc_options){0});
+		set_up(&scene, 0, (struct grpc_options){0});
 		scene.later = later != 0;
 		greet(&scene);
 		send_call(&scene, 1, NULL);
@@ -260,7 +262,7 @@ static void what_is_unknown_is_answered_before_its_end(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	greet(&scene);
 	send_head(&scene, 1, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NULL);
 	UNTIL(&scene, scene.ended[1] && scene.reset[1]);
@@ -272,7 +274,7 @@ static void what_is_slow_ends(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.stall_ms = 50, .greeting_ms = 50});
+	set_up(&scene, 50, (struct grpc_options){.greeting_ms = 50});
 	connect_client(&scene);
 	UNTIL(&scene, scene.closed); /* it never greeted */
 	close(scene.fd);
@@ -300,7 +302,7 @@ static void a_message_that_does_not_end_is_not_renewed(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	set_up(&scene, 50, (struct grpc_options){0});
 	greet(&scene);
 	send_head(&scene, 1, quota_path, NULL);
 	send_frame(&scene, DATA, 0, 1, "\0\0\0\0\x10\x0a", 6);
@@ -320,7 +322,7 @@ static void header_fields_that_do_not_end_are_not_renewed(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.stall_ms = 600});
+	set_up(&scene, 600, (struct grpc_options){0});
 	greet(&scene);
 	send_frame(&scene, HEADERS, 0, 1, NULL, 0);
 	int64_t next_ms = weir_monotonic_ms() + 300, until_ms = weir_monotonic_ms() + PATIENCE_MS;
@@ -342,7 +344,7 @@ static void a_client_may_rest_after_any_frame(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	set_up(&scene, 50, (struct grpc_options){0});
 	greet(&scene);
 	send_call(&scene, 1, NULL);
 	UNTIL(&scene, scene.ended[1]);
@@ -361,7 +363,7 @@ static void a_stream_that_is_not_read_ends(void **state)
 	static const char reports[] = "\0\0\0\0\x17\x0a\x02rl\x12\x11\x0a\x0f\x0a\x0d\x0a\x04user\x12\x05"
 								  "annie";
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	set_up(&scene, 50, (struct grpc_options){0});
 	greet(&scene);
 	send_frame(&scene, SETTINGS, 0, 0, "\0\4\0\0\0\0", 6); /* it takes no bytes of answers */
 	send_head(&scene, 1, quota_path, NULL);
@@ -376,7 +378,7 @@ static void who_shows_no_password_ends(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){.greeting_ms = 50, .password = "secret"});
+	set_up(&scene, 0, (struct grpc_options){.greeting_ms = 50, .password = "secret"});
 	static const char *const shown[] = {NULL, "Bearer wrong", "Bearer secret"};
 	for (size_t i = 0; i < 3; i++) {
 		scene.authorization = shown[i];
@@ -403,7 +405,7 @@ static void a_deadline_ends_waiting(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	scene.later = true;
 	greet(&scene);
 	send_call(&scene, 1, "30m");
@@ -422,7 +424,7 @@ static void calls_that_were_reset_are_bounded(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	scene.later = true;
 	greet(&scene);
 	for (uint32_t i = 0; i < 3 * GRPC_STREAMS_MAX && !scene.closed; i++) {
@@ -450,7 +452,7 @@ static bool flood(const char *path, enum flood_place place, const void *bytes, s
 	size_t filled = 0;
 	for (; filled + length <= sizeof chunk; filled += length)
 		memcpy(chunk + filled, bytes, length);
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	greet(&scene);
 	if (place == OF_ENDED_CALL)
 		send_call(&scene, 1, NULL);
@@ -514,7 +516,7 @@ static void a_busy_client_is_not_cut_off(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	greet(&scene);
 	for (uint32_t stream = 1; stream < 2 * GRPC_FRAMES_MAX; stream += 2) {
 		send_call(&scene, stream, NULL);
@@ -537,7 +539,7 @@ static void what_is_too_large_is_refused(void **state)
 	(void)state;
 	struct scene scene;
 	static const uint8_t zeros[16000];
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	greet(&scene);
 	send_head(&scene, 1, limit_path, NULL);
 	send_frame(&scene, DATA, 0, 1, "\0\0\x08\0\0", 5); /* 512 KiB, it says */
@@ -567,7 +569,7 @@ static void it_ends_when_what_was_asked_is_answered(void **state)
 {
 	(void)state;
 	struct scene scene;
-	set_up(&scene, (struct grpc_options){0});
+	set_up(&scene, 0, (struct grpc_options){0});
 	scene.later = true;
 	greet(&scene);
 	send_call(&scene, 1, NULL);

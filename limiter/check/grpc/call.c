@@ -459,7 +459,7 @@ static void send_ask(struct grpc_call *call, uint32_t index)
 	                       .peek = mine->peek,
 	                       .tries = mine->tries,
 	                       .bundle = mine->bundle != 0 ? server->bundles : 0,
-	                       .durable = server->options.durable,
+	                       .durable = server->base.options.durable,
 	                       .ticket = ticket};
 	server->asked[server->ask_count].call = call;
 	server->asked[server->ask_count++].index = index;

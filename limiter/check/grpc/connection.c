@@ -157,7 +157,7 @@ static void look_at_calls(struct grpc_connection *connection)
 	struct grpc_server *server = connection->server;
 	for (struct grpc_call *call = connection->calls, *next; call != NULL; call = next) {
 		next = call->next;
-		if (call_stalls(call, server->base.now_ms, server->options.stall_ms)) {
+		if (call_stalls(call, server->base.now_ms, server->base.options.stall_ms)) {
 			weir_counter_add(&server->base.figures.stalled, 1);
 			session_reset(call);
 		} else if (!call->closed && !call->finished && call->method != NULL && call->method->look != NULL) {
@@ -169,9 +169,8 @@ static void look_at_calls(struct grpc_connection *connection)
 void grpc_connection_look(struct link_connection *base)
 {
 	struct grpc_connection *connection = (struct grpc_connection *)base;
-	const struct grpc_options *options = &connection->server->options;
-	bool late = link_connection_is_late(base, has_unread(connection), options->stall_ms);
-	bool begins_late = base->server->now_ms - base->opened_ms > options->greeting_ms;
+	bool late = link_connection_is_late(base, has_unread(connection));
+	bool begins_late = base->server->now_ms - base->opened_ms > connection->server->options.greeting_ms;
 	connection->frames = 0;
 	if (base->dead)
 		return;

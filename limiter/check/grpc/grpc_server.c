@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOOK_MS = 1000, DEADLINE_MS = 10, ROOM_BYTES = 64 << 10 };
+enum { LOOK_MS = 1000, DEADLINE_MS = 10, STALL_MS = 30000, ROOM_BYTES = 64 << 10 };
 
 /* SETTINGS without any; GOAWAY behind no stream, INADEQUATE_SECURITY. */
 static const char no_tls[] = "\0\0\0\4\0\0\0\0\0"
@@ -28,7 +28,7 @@ void grpc_server_ask(struct grpc_server *server)
 	if (count == 0)
 		return;
 	server->ask_count = 0;
-	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	link_server_judge(&server->base, server->asks, count, answers);
 	for (uint32_t i = 0; i < count; i++)
 		if (answers[i].outcome == CHECK_LATER)
 			call_wait(server->asked[i].call);
@@ -105,6 +105,7 @@ static const struct link_protocol protocol = {
 	.no_tls = {.at = no_tls, .length = sizeof no_tls - 1},
 	.too_many = {.at = too_many, .length = sizeof too_many - 1},
 	.connection_bytes = sizeof(struct grpc_connection),
+	.stall_ms = STALL_MS,
 	.open = grpc_connection_open,
 	.read = grpc_connection_read,
 	.finish = grpc_connection_finish,
@@ -117,19 +118,15 @@ static const struct link_protocol protocol = {
 	.deinit = deinit,
 };
 
-struct link_server *grpc_server_new(const struct grpc_options *options)
+struct link_server *grpc_server_new(const struct link_options *common, const struct grpc_options *options)
 {
 	struct grpc_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
 	server->calls = weir_alloc(GRPC_CALLS_MAX, sizeof *server->calls);
 	server->room = weir_alloc(ROOM_BYTES, 1);
-	if (server->options.connections == 0)
-		server->options.connections = GRPC_CONNECTIONS_DEFAULT;
-	if (server->options.stall_ms == 0)
-		server->options.stall_ms = GRPC_STALL_DEFAULT_MS;
 	if (server->options.greeting_ms == 0)
 		server->options.greeting_ms = GRPC_GREETING_DEFAULT_MS;
-	link_server_init(&server->base, &protocol, server->options.connections, options->refusals);
+	link_server_init(&server->base, &protocol, common);
 	session_prepare(server);
 	return &server->base;
 }

@@ -19,8 +19,6 @@
 #ifndef LIMITER_GRPC_SERVER_H
 #define LIMITER_GRPC_SERVER_H
 
-#include "common/config/config.h"
-#include "limiter/check/check.h"
 #include "limiter/check/link_server.h"
 #include "limiter/check/request/check_request.h"
 
@@ -35,26 +33,19 @@ enum {
 	GRPC_BUFFERED_MAX_BYTES = 256 << 20,
 	GRPC_FRAMES_MAX =
 		20000, /* PING, SETTINGS, RST_STREAM, empty DATA, unknown ones, of a connection in a second; and KiB of them */
-	GRPC_CONNECTIONS_DEFAULT = 10000,
-	GRPC_STALL_DEFAULT_MS = 30000,
 	GRPC_GREETING_DEFAULT_MS = 10000,
 };
 
+/* Where nothing can be judged, the answer is status 14; or OK, or OVER_LIMIT, without a limit. */
 struct grpc_options {
-	struct check_judge judge;
 	struct check_request *request; /* which zones a descriptor is in; taken */
 	const char *password; /* borrowed; must come as `authorization: Bearer PASSWORD`; NULL: whoever connects may ask */
-	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
-	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */
 	int64_t greeting_ms;  /* how long a client may take to begin, TLS and the password included; 0: the default */
-	enum weir_on_unavailable on_unavailable; /* status 14; or OK, or OVER_LIMIT, without a limit */
-	enum weir_rate_limit_fields fields;      /* that an answer has for the client of the gateway */
-	bool durable;                            /* answers wait for the log's acknowledgement */
-	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
+	enum weir_rate_limit_fields fields; /* that an answer has for the client of the gateway */
 };
 
 /** @return a server of connections, whose clients by TLS must offer "h2", if they offer any; link_server_free() */
-struct link_server *grpc_server_new(const struct grpc_options *options);
+struct link_server *grpc_server_new(const struct link_options *common, const struct grpc_options *options);
 /** The name of a method that is counted, "RateLimitService/ShouldRateLimit"; NULL: there are no more. */
 const char *grpc_method_name(uint32_t index);
 

@@ -8,7 +8,7 @@ enum serving { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
 static bool server_serves(const struct grpc_server *server)
 {
-	return !server->base.stopping && server->options.judge.policy(server->options.judge.context) != NULL;
+	return !server->base.stopping && link_server_policy(&server->base) != NULL;
 }
 
 /* "" is the whole server; else the service of a method. */

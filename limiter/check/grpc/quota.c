@@ -367,15 +367,14 @@ static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_buc
 /* @return false: nothing more can be asked now */
 static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32_t number)
 {
-	const struct grpc_options *options = &call->connection->server->options;
+	struct check_request *request = call->connection->server->options.request;
 	struct quota_bucket *bucket = &stream->buckets[number];
 	struct weir_error error;
-	const struct weir_policy *policy = options->judge.policy(options->judge.context);
-	if (check_request_begin(options->request, policy, &error) != WEIR_OK)
+	if (check_request_begin(request, link_server_policy(call->connection->base.server), &error) != WEIR_OK)
 		return false; /* the stream goes on by what it was told */
-	check_request_set(options->request, weir_span_of("domain"),
+	check_request_set(request, weir_span_of("domain"),
 	                  (struct weir_span){.at = stream->domain, .length = stream->domain_length});
-	set_fields(options->request, bucket);
+	set_fields(request, bucket);
 	if (!ask_bucket(call, number, bucket))
 		return false;
 	bucket->wants = false;
@@ -544,7 +543,7 @@ static bool has_tokens(const struct quota_bucket *bucket, int64_t now_ms)
 /* It could not be judged. */
 static void tell_unjudged(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
 {
-	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = call->connection->base.server->options.on_unavailable;
 	int64_t now_ms = call->connection->server->base.now_ms;
 	bucket->active |= bucket->asked_active;
 	/* it goes on by what it was told; where it is to be denied, until the tokens that it has are used */

@@ -179,7 +179,7 @@ static struct told_verdict sum_up(struct grpc_call *call, struct outcome *outcom
 		struct outcome *outcome = &outcomes[ask->part];
 		if (ask->shadow)
 			continue;
-		told_settle(&ask->answer, call->connection->server->options.on_unavailable);
+		told_settle(&ask->answer, call->connection->base.server->options.on_unavailable);
 		told_sum(&verdict, &ask->answer);
 		told_sum(&outcome->verdict, &ask->answer);
 		if (ask->answer.outcome != CHECK_UNAVAILABLE &&
@@ -289,7 +289,7 @@ static void answer_without_policy(struct grpc_call *call, enum weir_status statu
 	const char *why = status == WEIR_AGAIN ? "there is no policy yet: run weir policy apply"
 	                                       : "the policy cannot be used here: the log says why";
 	uint32_t count = (uint32_t)(uintptr_t)call->state;
-	if (call->connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) {
+	if (call->connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) {
 		call_finish(call, GRPC_UNAVAILABLE, why);
 		return;
 	}
@@ -302,7 +302,7 @@ static void answer_without_policy(struct grpc_call *call, enum weir_status statu
 
 static void take_request(struct grpc_call *call, struct weir_span message)
 {
-	const struct grpc_options *options = &call->connection->server->options;
+	struct check_request *fields = call->connection->server->options.request;
 	struct request request;
 	struct weir_error error;
 	uint64_t hits;
@@ -310,14 +310,14 @@ static void take_request(struct grpc_call *call, struct weir_span message)
 	const char *wrong = read_request(message, &request);
 	call->state = (void *)(uintptr_t)request.count;
 	for (uint32_t i = 0; wrong == NULL && i < request.count; i++) {
-		const struct weir_policy *policy = options->judge.policy(options->judge.context);
-		enum weir_status status = check_request_begin(options->request, policy, &error);
+		const struct weir_policy *policy = link_server_policy(call->connection->base.server);
+		enum weir_status status = check_request_begin(fields, policy, &error);
 		if (status != WEIR_OK) {
 			call->ask_count = 0;
 			answer_without_policy(call, status);
 			return;
 		}
-		wrong = read_descriptor(options->request, &request, request.descriptors[i], &hits, &refund);
+		wrong = read_descriptor(fields, &request, request.descriptors[i], &hits, &refund);
 		if (wrong == NULL &&
 		    !refund) /* nothing says of which request it is: it is no cost, and nothing is given back */
 			wrong = ask_zones(call, i, hits);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { REQUESTS_A_TURN = 16 };
+enum { REQUESTS_A_TURN = 16, STALL_MS = 10000 };
 
 static const char no_tls[] =
 	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 74\r\nConnection: close\r\n\r\n"
@@ -56,7 +56,7 @@ static void add_ask(struct check_http *server, struct http_connection *connectio
 	                       .cost = ask->cost,
 	                       .peek = ask->peek,
 	                       .exempt = ask->exempt,
-	                       .durable = server->options.durable || ask->durable,
+	                       .durable = server->base.options.durable || ask->durable,
 	                       .ticket = ticket_of(server, connection, index)};
 }
 
@@ -81,7 +81,7 @@ void http_ask_gathered(struct check_http *server)
 	if (count == 0)
 		return;
 	server->ask_count = 0;
-	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	link_server_judge(&server->base, server->asks, count, answers);
 	for (uint32_t i = 0; i < count; i++)
 		if (answers[i].outcome != CHECK_LATER)
 			exchange_take_answer(server->asked[i].connection, server->asked[i].index, &answers[i]);
@@ -141,6 +141,7 @@ static const struct link_protocol protocol = {
 	.no_tls = {.at = no_tls, .length = sizeof no_tls - 1},
 	.too_many = {.at = too_many, .length = sizeof too_many - 1},
 	.connection_bytes = sizeof(struct http_connection),
+	.stall_ms = STALL_MS,
 	.kept_max_bytes = CHECK_HTTP_BUFFERED_MAX_BYTES,
 	.kept_free_bytes = BUFFER_BYTES,
 	.open = http_connection_open,
@@ -154,14 +155,10 @@ static const struct link_protocol protocol = {
 	.deinit = deinit,
 };
 
-struct link_server *check_http_new(const struct check_http_options *options)
+struct link_server *check_http_new(const struct link_options *common, const struct check_http_options *options)
 {
 	struct check_http *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
-	if (server->options.connections == 0)
-		server->options.connections = CHECK_HTTP_CONNECTIONS_DEFAULT;
-	if (server->options.stall_ms == 0)
-		server->options.stall_ms = CHECK_HTTP_STALL_DEFAULT_MS;
-	link_server_init(&server->base, &protocol, server->options.connections, options->refusals);
+	link_server_init(&server->base, &protocol, common);
 	return &server->base;
 }

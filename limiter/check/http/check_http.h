@@ -25,8 +25,6 @@
 #ifndef LIMITER_CHECK_HTTP_H
 #define LIMITER_CHECK_HTTP_H
 
-#include "common/config/config.h"
-#include "limiter/check/check.h"
 #include "limiter/check/link_server.h"
 
 struct check_request;
@@ -35,25 +33,18 @@ enum {
 	CHECK_HTTP_ASKS_MAX = 256,
 	CHECK_HTTP_CHECKS_MAX = 64, /* of one batch */
 	CHECK_HTTP_BUFFERED_MAX_BYTES = 256 << 20,
-	CHECK_HTTP_CONNECTIONS_DEFAULT = 10000,
 	CHECK_HTTP_CONNECTIONS_MAX = 1 << 20,
-	CHECK_HTTP_STALL_DEFAULT_MS = 10000,
 };
 
+/* Where nothing can be judged, the reply is 503; or 200, or 429 for a second. */
 struct check_http_options {
-	struct check_judge judge;
-	struct check_request *request; /* taken */
-	const char *password;          /* borrowed; NULL: whoever connects may ask */
-	uint32_t connections;          /* at most; 0: CHECK_HTTP_CONNECTIONS_DEFAULT */
-	int64_t stall_ms; /* how long a request may take to come, and a reply to be read; 0: CHECK_HTTP_STALL_DEFAULT_MS */
-	enum weir_on_unavailable on_unavailable; /* 503; or 200, or 429 for a second */
-	enum weir_rate_limit_fields fields;      /* that a reply has for the client of the gateway */
-	bool durable;                            /* replies wait for the log's acknowledgement */
-	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
+	struct check_request *request;      /* taken */
+	const char *password;               /* borrowed; NULL: whoever connects may ask */
+	enum weir_rate_limit_fields fields; /* that a reply has for the client of the gateway */
 };
 
 /** @return a server of connections; link_server_free() */
-struct link_server *check_http_new(const struct check_http_options *options);
+struct link_server *check_http_new(const struct link_options *common, const struct check_http_options *options);
 /** The path of requests that are counted; NULL: there are no more. */
 const char *check_http_route_name(uint32_t index);
 

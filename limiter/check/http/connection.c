@@ -249,8 +249,8 @@ bool http_connection_finish(struct link_connection *base)
 void http_connection_look(struct link_connection *base)
 {
 	const struct http_connection *connection = (struct http_connection *)base;
-	int64_t stall_ms = connection->server->options.stall_ms;
-	bool late = link_connection_is_late(base, has_unread(connection), stall_ms);
+	int64_t stall_ms = base->server->options.stall_ms;
+	bool late = link_connection_is_late(base, has_unread(connection));
 	bool never_asked = !connection->asked && base->server->now_ms - base->opened_ms > stall_ms;
 	if (connection->shut && !base->dead && base->server->now_ms - base->written_ms > DROPS_MAX_MS) {
 		base->dead = true;

@@ -204,7 +204,7 @@ static void reply_without_policy(struct http_connection *connection, const char 
 {
 	const struct weir_zone none = {.name = (char *)(uintptr_t) ""};
 	struct exchange *exchange = &connection->exchange;
-	if (connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR ||
+	if (connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR ||
 	    !exchange_add(exchange, &none, weir_span_of(""), 1, false)) {
 		reply_problem(connection, 503, "There is no policy that can be used", why);
 		return;
@@ -218,7 +218,6 @@ static void reply_without_policy(struct http_connection *connection, const char 
 static bool find_zones(struct http_connection *connection, enum route route, const struct http_request *request)
 {
 	struct check_request *fields = connection->server->options.request;
-	const struct check_judge *judge = &connection->server->options.judge;
 	const struct subject subject = subject_of(route, request);
 	struct check_found found[CHECK_REQUEST_ZONES_MAX];
 	struct weir_error error;
@@ -230,7 +229,7 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 		                                   : "it must set X-Forwarded-Method and X-Forwarded-Uri");
 		return false;
 	}
-	if (check_request_begin(fields, judge->policy(judge->context), &error) != WEIR_OK) {
+	if (check_request_begin(fields, link_server_policy(connection->base.server), &error) != WEIR_OK) {
 		reply_without_policy(connection, error.text);
 		return false;
 	}

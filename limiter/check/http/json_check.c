@@ -150,8 +150,7 @@ static enum weir_status add_all(struct http_connection *connection, const struct
 
 void json_check_begin(struct http_connection *connection, struct weir_span body)
 {
-	const struct check_judge *judge = &connection->server->options.judge;
-	const struct weir_policy *policy = judge->policy(judge->context);
+	const struct weir_policy *policy = link_server_policy(connection->base.server);
 	struct weir_json_document *document = NULL;
 	struct weir_error error;
 	if (policy == NULL) {
@@ -180,7 +179,7 @@ void json_check_begin(struct http_connection *connection, struct weir_span body)
 /* What one zone answers, as members of an object that is open. @return whether it passed */
 static bool write_answer(struct http_connection *connection, struct weir_json_writer *json, const struct http_ask *ask)
 {
-	enum weir_on_unavailable on_unavailable = connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = connection->base.server->options.on_unavailable;
 	bool judged = ask->answer.outcome == CHECK_PASSED || ask->answer.outcome == CHECK_BLOCKED;
 	bool passed = ask->answer.outcome == CHECK_PASSED ||
 	              (!judged && (on_unavailable == WEIR_ON_UNAVAILABLE_ALLOW || ask->answer.outcome == CHECK_NO_ZONE));
@@ -236,7 +235,7 @@ static bool has_failed(const struct http_connection *connection)
 	const struct exchange *exchange = &connection->exchange;
 	for (uint32_t i = 0; i < exchange->ask_count; i++)
 		if (exchange->asks[i].answer.outcome == CHECK_UNAVAILABLE && !exchange->asks[i].shadow &&
-		    connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
+		    connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 			return true;
 	return false;
 }

@@ -116,7 +116,7 @@ static struct told_verdict sum_up(struct http_connection *connection, struct tol
 		struct http_ask *ask = &exchange->asks[i];
 		if (ask->shadow)
 			continue;
-		told_settle(&ask->answer, connection->server->options.on_unavailable);
+		told_settle(&ask->answer, connection->base.server->options.on_unavailable);
 		told_sum(&verdict, &ask->answer);
 		*count = told_add(told, *count, &(struct told){.zone = ask->zone, .answer = &ask->answer});
 	}

@@ -18,7 +18,7 @@ enum { THROTTLE_WORDS_MAX = 6, CHECK_WORDS_LEAST = 3, CHECK_WORDS_MAX = 4, MS = 
 /* The policy in force; what is kept of another is forgotten. @return NULL: there is none yet */
 static const struct weir_policy *current_policy(struct resp_server *server)
 {
-	const struct weir_policy *policy = server->options.judge.policy(server->options.judge.context);
+	const struct weir_policy *policy = link_server_policy(&server->base);
 	if (policy != server->policy || (policy != NULL && policy->version != server->policy_version)) {
 		server->policy = policy;
 		server->policy_version = policy != NULL ? policy->version : 0;

@@ -181,7 +181,7 @@ bool run_info(struct connection *connection, const struct weir_resp_command *wor
 	                 (long long)((server->base.now_ms - server->started_ms) / 1000));
 	nodes_free(&nodes);
 	weir_text_printf(&text, "\r\n# Clients\r\nconnected_clients:%u\r\nmaxclients:%u\r\n", server->base.connection_count,
-	                 server->options.connections);
+	                 server->base.options.connections);
 	weir_text_printf(&text, "\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\n");
 	weir_text_printf(&text,
 	                 "total_connections_received:%llu\r\nrejected_connections:%llu\r\n"

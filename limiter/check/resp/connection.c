@@ -187,7 +187,7 @@ void connection_look(struct link_connection *base)
 	const struct connection *connection = (struct connection *)base;
 	const struct resp_options *options = &connection->server->options;
 	int64_t now_ms = base->server->now_ms;
-	bool late = link_connection_is_late(base, has_unread(connection), options->stall_ms);
+	bool late = link_connection_is_late(base, has_unread(connection));
 	bool greets = (options->user_count > 0 && connection->user == NULL) || link_greets(&base->link);
 	bool greets_late = greets && now_ms - base->opened_ms > options->login_ms;
 	bool idle = options->idle_ms > 0 && connection->slot_count == 0 && now_ms - connection->heard_ms > options->idle_ms;

@@ -87,7 +87,7 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 	connection->slot_count++;
 	struct check_ask *ask = &server->asks[server->ask_count];
 	server->asked[server->ask_count++] = slot;
-	*ask = (struct check_ask){.durable = server->options.durable,
+	*ask = (struct check_ask){.durable = server->base.options.durable,
 	                          .ticket = (uint64_t)(slot->turn & TURN_MASK) << 32 | (uint64_t)(slot - server->slots)};
 	return ask;
 }
@@ -128,7 +128,7 @@ static void write_unavailable(struct connection *connection, const struct slot *
 {
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
 	/* A settlement is no question: neither pass nor block would say that nothing was given back. */
-	switch (slot->form == REPLY_SETTLED ? WEIR_ON_UNAVAILABLE_ERROR : connection->server->options.on_unavailable) {
+	switch (slot->form == REPLY_SETTLED ? WEIR_ON_UNAVAILABLE_ERROR : connection->base.server->options.on_unavailable) {
 	case WEIR_ON_UNAVAILABLE_ERROR:
 		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;
@@ -216,7 +216,7 @@ static bool is_written_next(const struct slot *slot, const struct slot **refused
  */
 static bool write_together(struct connection *connection, uint32_t together, const struct slot *refused, bool blocked)
 {
-	enum weir_on_unavailable on_unavailable = connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = connection->base.server->options.on_unavailable;
 	if (refused != NULL &&
 	    (refused->answer.outcome != CHECK_UNAVAILABLE || on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)) {
 		write_answer(connection, refused);
@@ -258,7 +258,7 @@ void server_ask(struct resp_server *server)
 	if (count == 0)
 		return;
 	server->ask_count = 0;
-	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	link_server_judge(&server->base, server->asks, count, answers);
 	for (uint32_t i = 0; i < count; i++) {
 		server->asked[i]->answer = answers[i];
 		server->asked[i]->answered = answers[i].outcome != CHECK_LATER;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT_FREE_BYTES = 4 * BUFFER_BYTES, ID_BYTES = 20 };
+enum { KEPT_FREE_BYTES = 4 * BUFFER_BYTES, STALL_MS = 30000, ID_BYTES = 20 };
 
 static const char no_tls[] = "-ERR Protocol error: this port speaks TLS\r\n";
 static const char too_many[] = "-ERR max number of clients reached: raise checks.connections\r\n";
@@ -70,6 +70,7 @@ static const struct link_protocol protocol = {
 	.no_tls = {.at = no_tls, .length = sizeof no_tls - 1},
 	.too_many = {.at = too_many, .length = sizeof too_many - 1},
 	.connection_bytes = sizeof(struct connection),
+	.stall_ms = STALL_MS,
 	.kept_max_bytes = RESP_BUFFERED_MAX_BYTES,
 	.kept_free_bytes = KEPT_FREE_BYTES,
 	.open = connection_open,
@@ -83,18 +84,14 @@ static const struct link_protocol protocol = {
 	.deinit = deinit,
 };
 
-struct link_server *resp_server_new(const struct resp_options *options)
+struct link_server *resp_server_new(const struct link_options *common, const struct resp_options *options)
 {
 	struct resp_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
 	server->slots = weir_alloc(SLOTS_MAX, sizeof *server->slots);
-	if (server->options.connections == 0)
-		server->options.connections = RESP_CONNECTIONS_DEFAULT;
-	if (server->options.stall_ms == 0)
-		server->options.stall_ms = RESP_STALL_DEFAULT_MS;
 	if (server->options.login_ms == 0)
 		server->options.login_ms = RESP_LOGIN_DEFAULT_MS;
-	link_server_init(&server->base, &protocol, server->options.connections, options->refusals);
+	link_server_init(&server->base, &protocol, common);
 	server->started_ms = server->base.now_ms;
 	make_id(server);
 	return &server->base;

@@ -17,8 +17,6 @@
 #ifndef LIMITER_RESP_SERVER_H
 #define LIMITER_RESP_SERVER_H
 
-#include "common/config/config.h"
-#include "limiter/check/check.h"
 #include "limiter/check/link_server.h"
 #include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_users.h"
@@ -32,30 +30,23 @@ enum {
 	RESP_SLOTS_MAX = 1024,
 	RESP_QUEUED_MAX = 1024, /* commands between MULTI and EXEC */
 	RESP_QUEUED_MAX_BYTES = 256 << 10,
-	RESP_CONNECTIONS_DEFAULT = 10000,
-	RESP_STALL_DEFAULT_MS = 30000,
 	RESP_LOGIN_DEFAULT_MS = 10000,
 };
 
+/* Where nothing can be judged, the answer is -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0. */
 struct resp_options {
-	struct check_judge judge;
 	const struct resp_user *users; /* borrowed while the server lives; none: whoever connects may ask */
 	uint32_t user_count;
 	struct owners *owners; /* borrowed likewise; NULL: this server alone, with all slots */
 	bool named;            /* this server is where owners_self() says; else where the client has reached it */
 	bool redirect;         /* a key that another limiter has is answered with MOVED; else the judge has it answered */
-	uint32_t connections;  /* at most; 0: RESP_CONNECTIONS_DEFAULT */
 	int64_t idle_ms;       /* after which a connection is closed; 0: never */
-	int64_t stall_ms;      /* how long a command may take to come, and a reply to be read; 0: RESP_STALL_DEFAULT_MS */
 	int64_t login_ms;      /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
-	enum weir_on_unavailable on_unavailable; /* -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0 */
-	bool durable;                            /* answers wait for the log's acknowledgement */
-	struct check_request *exempt;            /* knows which keys are; taken. NULL: none is */
-	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
+	struct check_request *exempt; /* knows which keys are; taken. NULL: none is */
 };
 
 /** @return a server of connections; link_server_free() */
-struct link_server *resp_server_new(const struct resp_options *options);
+struct link_server *resp_server_new(const struct link_options *common, const struct resp_options *options);
 /** The name of a command that is counted, lower case; NULL: there are no more. */
 const char *resp_command_name(uint32_t index);
 
