@@ -94,6 +94,11 @@ static bool make_room(struct http_connection *connection)
 	return true;
 }
 
+static bool is_dropping(const struct http_connection *connection)
+{
+	return connection->phase >= HTTP_DROPS;
+}
+
 /* A client that still sends when its connection is closed may find that it was cut, and never read why it was refused. */
 static void drop(struct http_connection *connection)
 {
@@ -111,7 +116,7 @@ static void drop(struct http_connection *connection)
 void http_connection_read(struct link_connection *base)
 {
 	struct http_connection *connection = (struct http_connection *)base;
-	if (connection->drops > 0) {
+	if (is_dropping(connection)) {
 		drop(connection);
 		return;
 	}
@@ -130,7 +135,7 @@ bool http_connection_run(struct http_connection *connection)
 	struct check_http *server = connection->server;
 	struct http_request request;
 	struct http_refusal refusal;
-	if (connection->base.dead || connection->closing || connection->exchange.busy ||
+	if (connection->base.dead || connection->phase != HTTP_SERVES || connection->exchange.busy ||
 	    connection->out.length - connection->sent > OUT_MAX_BYTES)
 		return false;
 	if (link_pending(&connection->base.link)) /* there was no room for it */
@@ -139,7 +144,7 @@ bool http_connection_run(struct http_connection *connection)
 	if (length == 0)
 		return false;
 	if (server->base.stopping) {
-		connection->closing = true;
+		connection->phase = HTTP_ENDS;
 		return false;
 	}
 	switch (http_request_read(connection->in + connection->in_start, length, &request, &refusal)) {
@@ -159,6 +164,7 @@ bool http_connection_run(struct http_connection *connection)
 		connection->in_start = connection->in_end;
 		connection->base.partial_ms = 0;
 		connection->asked = true; /* so it is not too slow, while its client reads why */
+		connection->phase = HTTP_DROPS;
 		connection->drops = DROPS_MAX_BYTES;
 		return false;
 	}
@@ -188,7 +194,7 @@ static void write_out(struct http_connection *connection)
 
 static void watch(struct http_connection *connection)
 {
-	bool out = has_unread(connection), reads = !connection->closing || connection->drops > 0;
+	bool out = has_unread(connection), reads = connection->phase != HTTP_ENDS;
 	bool in = !connection->exchange.busy && reads && !connection->base.half_closed && !out;
 	if (in && link_pending(&connection->base.link))
 		link_connection_touch(&connection->base);
@@ -198,7 +204,8 @@ static void watch(struct http_connection *connection)
 /* Whether its last reply is written and no other can come. */
 static bool has_ended(const struct http_connection *connection)
 {
-	bool says_no_more = connection->closing || connection->base.half_closed || connection->server->base.stopping;
+	bool says_no_more =
+		connection->phase != HTTP_SERVES || connection->base.half_closed || connection->server->base.stopping;
 	return says_no_more && !connection->exchange.busy && !has_unread(connection);
 }
 
@@ -206,18 +213,20 @@ static bool has_ended(const struct http_connection *connection)
 static bool has_more(const struct http_connection *connection)
 {
 	return connection->in_end > connection->in_start && connection->base.partial_ms == 0 &&
-	       !connection->exchange.busy && !connection->closing && !has_unread(connection);
+	       !connection->exchange.busy && connection->phase == HTTP_SERVES && !has_unread(connection);
 }
 
 /* Its last reply is written. */
 static void say_no_more(struct http_connection *connection)
 {
 	struct link_connection *base = &connection->base;
-	if (connection->drops == 0 || base->half_closed || base->server->stopping)
+	if (!is_dropping(connection) || base->half_closed || base->server->stopping) {
 		base->dead = true;
-	else if (!connection->shut)
+		return;
+	}
+	if (connection->phase == HTTP_DROPS)
 		link_end_writing(&base->link);
-	connection->shut = true;
+	connection->phase = HTTP_SHUT;
 }
 
 /* Of buffers. */
@@ -252,7 +261,7 @@ void http_connection_look(struct link_connection *base)
 	int64_t stall_ms = base->server->options.stall_ms;
 	bool late = link_connection_is_late(base, has_unread(connection));
 	bool never_asked = !connection->asked && base->server->now_ms - base->opened_ms > stall_ms;
-	if (connection->shut && !base->dead && base->server->now_ms - base->written_ms > DROPS_MAX_MS) {
+	if (connection->phase == HTTP_SHUT && !base->dead && base->server->now_ms - base->written_ms > DROPS_MAX_MS) {
 		base->dead = true;
 		link_connection_touch(base);
 	}

@@ -52,13 +52,21 @@ struct exchange {
 	bool batch; /* the text has "checks" */
 };
 
+/* How far a connection is from its end. It goes on to a later one alone. */
+enum http_phase {
+	HTTP_SERVES,
+	HTTP_ENDS, /* its last reply is made: it ends when that is written */
+	HTTP_DROPS, /* the same of a refusal: what comes behind the request is read and dropped, so that its client reads why */
+	HTTP_SHUT, /* that refusal is written, and nothing more is; what comes is dropped still */
+};
+
 struct http_connection {
 	struct link_connection base;
 	struct check_http *server;
 	uint32_t place; /* in the server's places */
-	bool closing, asked;
-	bool shut;          /* nothing more is written */
-	size_t drops;       /* bytes behind a request that was refused, which are read so that its client reads why */
+	enum http_phase phase;
+	size_t drops; /* in HTTP_DROPS and HTTP_SHUT: how many bytes more */
+	bool asked;
 	bool told_to_go_on; /* its client, with the body of the request that is read */
 	char peer[WEIR_ADDRESS_TEXT_BYTES];
 

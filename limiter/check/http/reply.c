@@ -50,7 +50,7 @@ static struct weir_text *open_head(struct http_connection *connection, int statu
 	weir_text_puts(out, "\r\nDate: ");
 	weir_text_puts(out, http_date(connection->server));
 	if (!connection->exchange.keeps_alive) {
-		connection->closing = true;
+		connection->phase = HTTP_ENDS;
 		weir_text_puts(out, "\r\nConnection: close");
 	} else if (connection->exchange.is_1_0) {
 		weir_text_puts(out, "\r\nConnection: keep-alive");
