@@ -63,6 +63,8 @@ struct format {
 	void (*note_part)(struct format *format, uint64_t before);
 	uint64_t (*held)(const struct format *format);
 	void (*take_over)(struct format *format, struct format *from);
+	/* See format_behind(); NULL: what stands behind a line is nothing to it. */
+	void (*behind)(struct format *format, const char *end, bool more);
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	const char *const *(*values)(const struct format *format, uint32_t field); /* see format_values(); NULL: any */
 	bool dash_is_absent;                                                       /* a lone "-" is no value of any field */
@@ -78,13 +80,9 @@ struct format {
 	/* Set before a line that lacks its end, as it is above the limit. A format that takes no such lines is not asked. */
 	bool cut;
 	bool takes_cut;
-	/* For formats of which a record may have several lines; see format_behind(). */
+	/* For formats of which a record may have several lines. */
 	enum format_lines lines;
-	bool other_stream;     /* the line is of the second of two streams that are one log, as standard error's */
-	bool more;             /* more of the log follows behind chunk_end */
-	const char *chunk_end; /* of the lines that lie in one piece with the line; NULL: nothing is known of them */
-	bool seen_in_lines;    /* the format's own: a record that may have several lines was seen */
-	const char *looked_to; /* the format's own: what it has looked at behind a line, within that piece */
+	bool other_stream; /* the line is of the second of two streams that are one log, as standard error's */
 	/* Set while the first lines of a file are looked at for its header: no parts of lines are kept of them. */
 	bool looks_back;
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
@@ -204,14 +202,14 @@ static inline struct weir_span format_header(const struct format *format)
  * Says what stands behind the lines that are parsed next: a format may look at it, so that it does not take a line for a
  * whole record which is a part of one.
  *
- * @param end   of the piece of memory in which these lines lie, with all that is there behind them; borrowed
+ * @param end   of the piece of memory in which these lines lie, with all that is there behind them; borrowed. NULL: nothing
+ *              is known of that
  * @param more  what is there does not end here
  */
 static inline void format_behind(struct format *format, const char *end, bool more)
 {
-	format->chunk_end = end;
-	format->looked_to = NULL;
-	format->more = more;
+	if (format->behind != NULL)
+		format->behind(format, end, more);
 }
 
 /**

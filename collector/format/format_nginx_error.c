@@ -225,9 +225,9 @@ static bool is_harmless(struct weir_span line)
 }
 
 /* Whether what stands behind a line shows that it is a whole record; each line is looked at once. */
-static bool is_whole(struct weir_span line, struct format *stream)
+static bool is_whole(struct weir_span line, struct ready_stream *stream)
 {
-	const char *at = text_end(line), *end = stream->chunk_end;
+	const char *at = text_end(line), *end = stream->end;
 	if (end == NULL)
 		return true;
 	bool all = end - line.at >= RECORD_BYTES;
@@ -266,17 +266,16 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 {
 	struct seen seen = {0};
 	enum ready_outcome outcome = read_alone(line, &seen, ready);
-	struct format *stream = ready->stream;
-	if (outcome == READY_NO_MATCH || stream->lines == FORMAT_LINES_WHOLE || memchr(line.at, '\n', line.length) != NULL)
+	if (outcome == READY_NO_MATCH || ready->lines == FORMAT_LINES_WHOLE || memchr(line.at, '\n', line.length) != NULL)
 		return outcome;
 	if (outcome == READY_OK && ready->parts[IP].at == NULL) {
 		ready->opens = may_go_on(&seen, ready);
-		stream->seen_in_lines |= ready->opens;
+		ready->stream->seen_in_lines |= ready->opens;
 	} else if (outcome == READY_OK && seen.certain) {
 		ready->opens = has_login(seen.text);
 		return READY_OK;
 	} else {
-		bool whole = stream->lines == FORMAT_LINES_IN_ORDER && !is_of_others(seen.text) && is_whole(line, stream);
+		bool whole = ready->lines == FORMAT_LINES_IN_ORDER && !is_of_others(seen.text) && is_whole(line, ready->stream);
 		ready->opens = !whole || has_login(seen.text);
 		return whole ? outcome : READY_AMBIGUOUS;
 	}

@@ -21,6 +21,7 @@ struct format_ready {
 	const struct ready_reader *reader;
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	struct unescape_scratch escape_room;
+	struct ready_stream stream;
 	int unmatched;    /* its index in `outcomes` */
 	uint32_t left[2]; /* of each of two streams: so many bytes of an open record may come still */
 	uint8_t parts[FORMAT_SLOTS_MAX];
@@ -75,7 +76,7 @@ static enum format_reason parse_in_records(struct format *format, const char *li
                                            struct weir_record *record)
 {
 	struct format_ready *ready = (struct format_ready *)format;
-	struct ready_line read = {.times = 1, .stream = format};
+	struct ready_line read = {.times = 1, .lines = format->lines, .stream = &ready->stream};
 	const struct weir_span text = {.at = line, .length = length};
 	enum ready_outcome outcome = ready->read(text, &read);
 	uint32_t *left = &ready->left[format->other_stream], bytes = length + 1;
@@ -90,6 +91,14 @@ static void begin_records(struct format *format, struct weir_span header)
 {
 	(void)header;
 	memset(((struct format_ready *)format)->left, 0, sizeof(uint32_t[2]));
+}
+
+static void look_behind(struct format *format, const char *end, bool more)
+{
+	struct ready_stream *stream = &((struct format_ready *)format)->stream;
+	stream->end = end;
+	stream->more = more;
+	stream->looked_to = NULL;
 }
 
 static void take_over(struct format *format, struct format *from)
@@ -138,6 +147,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	ready->format = (struct format){.parse = records ? parse_in_records : parse,
 	                                .begin = records ? begin_records : NULL,
 	                                .take_over = records ? take_over : NULL,
+	                                .behind = records ? look_behind : NULL,
 	                                .free = ready_free,
 	                                .lacks = lacks,
 	                                .values = values,

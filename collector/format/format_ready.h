@@ -22,14 +22,24 @@ enum ready_outcome {
 	READY_AMBIGUOUS, /* a line of this format in which strangers wrote what may be the address: malformed */
 };
 
+/* What is known of the lines behind one, of a reader with record_bytes. */
+struct ready_stream {
+	const char *end; /* of the piece of memory in which they lie; NULL: nothing is known */
+	bool more;       /* of the log, behind that end */
+	/* The reader's own. */
+	bool seen_in_lines;    /* a record that may have several lines was seen */
+	const char *looked_to; /* what it has looked at behind a line, within that piece; NULL: nothing */
+};
+
 /* A line taken apart. The reader finds every part absent, `times` 1, and nothing cut. */
 struct ready_line {
 	struct weir_span parts[READY_PARTS_MAX];
 	uint32_t times; /* for how many records the line stands */
 	bool cut;       /* it lacks its end, where the address may have been */
 	/* Only of a reader with record_bytes. */
-	struct format *stream; /* how the line came, and what is known of those behind it */
-	bool opens;            /* lines behind it may be of its record */
+	enum format_lines lines;
+	struct ready_stream *stream;
+	bool opens; /* lines behind it may be of its record */
 };
 
 struct ready_reader {
