@@ -53,13 +53,17 @@ static inline void log_lines_next(struct log_lines *lines)
 	                                       "https://www.example.com/blog/2024/05/",
 	                                       "https://www.google.com/",
 	                                       "https://www.example.com/search?q=rate+limit&lang=en"};
+	static const char safari[] =
+		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+		"Version/17.4 Safari/605.1.15";
+	static const char iphone[] =
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, "
+		"like Gecko) Version/17.4.1 Mobile/15E148 Safari/604.1";
 	static const char *const agents[] = {
 		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36",
-		"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 "
-		"Safari/605.1.15",
+		safari,
 		"Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Gecko/20100101 Firefox/125.0",
-		"Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
-		"Version/17.4.1 Mobile/15E148 Safari/604.1",
+		iphone,
 		"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Mobile Safari/537.36",
 		"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 		"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
