@@ -14,6 +14,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/secret.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -192,16 +193,6 @@ static void store_worked(struct api *api)
 
 /* ---- who asks ---- */
 
-/* Whatever differs, and wherever, it takes as long. */
-static bool is_token(const char *token, const char *given, size_t given_length)
-{
-	size_t length = strlen(token);
-	unsigned different = length != given_length;
-	for (size_t i = 0; i < given_length; i++)
-		different |= (unsigned char)token[i % length] ^ (unsigned char)given[i];
-	return different == 0;
-}
-
 /* Which of the tokens was given, from 1; 0: none of them. */
 static size_t find_token(const struct weir_secrets *tokens, const char *field)
 {
@@ -210,7 +201,7 @@ static size_t find_token(const struct weir_secrets *tokens, const char *field)
 		return 0;
 	field += 7 + strspn(field + 7, " ");
 	for (size_t i = 0; i < tokens->count; i++)
-		if (is_token(tokens->at[i], field, strlen(field)))
+		if (weir_secret_is(weir_span_of(tokens->at[i]), weir_span_of(field)))
 			found = i + 1;
 	return found;
 }

@@ -8,6 +8,7 @@
 #include "limiter/check/grpc/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/secret.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -194,17 +195,12 @@ static bool read_timeout(struct weir_span value, int64_t *ms)
 	return false;
 }
 
-/* Takes as long whatever is wrong. */
 static bool is_password(struct weir_span value, const char *password)
 {
 	static const char scheme[] = "bearer ";
-	size_t length = strlen(password), at = sizeof scheme - 1;
-	if (value.length <= at || strncasecmp(value.at, scheme, at) != 0)
-		return false;
-	unsigned differs = value.length - at != length;
-	for (size_t i = at; i < value.length; i++)
-		differs |= (unsigned char)(value.at[i] ^ password[length > 0 ? (i - at) % length : 0]);
-	return differs == 0;
+	uint32_t at = sizeof scheme - 1;
+	return value.length > at && strncasecmp(value.at, scheme, at) == 0 &&
+	       weir_secret_is(weir_span_of(password), (struct weir_span){.at = value.at + at, .length = value.length - at});
 }
 
 static bool is_grpc(struct weir_span type)

@@ -8,6 +8,7 @@
 #include "limiter/check/http/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/secret.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -45,28 +46,19 @@ const char *route_of(struct weir_span target, uint32_t *index)
 
 /* ---- who may ask ---- */
 
-/* Takes as long whatever is wrong. */
-static bool is_secret(struct weir_span given, const char *secret)
-{
-	size_t length = strlen(secret);
-	unsigned different = given.length != length;
-	for (uint32_t i = 0; i < given.length; i++)
-		different |= (unsigned char)given.at[i] ^ (unsigned char)secret[length > 0 ? i % length : 0];
-	return different == 0;
-}
-
 static bool may_ask(const struct http_connection *connection, const struct http_request *request)
 {
 	static const char bearer[] = "Bearer ";
 	const char *password = connection->server->options.password;
 	struct weir_span own = http_request_header(request, "x-weir-password");
 	struct weir_span given = http_request_header(request, "authorization");
-	if (password == NULL || (own.at != NULL && is_secret(own, password)))
+	if (password == NULL || (own.at != NULL && weir_secret_is(weir_span_of(password), own)))
 		return true;
 	uint32_t length = sizeof bearer - 1;
 	if (given.length < length || !http_name_is((struct weir_span){.at = given.at, .length = length}, "bearer "))
 		return false;
-	return is_secret((struct weir_span){.at = given.at + length, .length = given.length - length}, password);
+	return weir_secret_is(weir_span_of(password),
+	                      (struct weir_span){.at = given.at + length, .length = given.length - length});
 }
 
 /* ---- asks ---- */

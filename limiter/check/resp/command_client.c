@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What clients say when they connect: who they are, which protocol they speak, and whether anyone is there. */
+#include "common/bytes/secret.h"
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
@@ -9,23 +10,13 @@ enum { PEER_BYTES = WEIR_ADDRESS_TEXT_BYTES + 16 };
 
 static const char default_user[] = "default";
 
-/* As long as the longer of both takes, wherever they differ. */
-static bool is_secret(struct weir_span given, const char *secret)
-{
-	size_t length = strlen(secret), longest = length > given.length ? length : given.length;
-	volatile unsigned char different = given.length != length;
-	for (size_t i = 0; i < longest; i++)
-		different |= (unsigned char)((i < given.length ? given.at[i] : 0) ^ (i < length ? secret[i] : 0));
-	return different == 0;
-}
-
 static bool log_in(struct connection *connection, struct weir_span name, struct weir_span password)
 {
 	const struct resp_options *options = &connection->server->options;
 	const struct resp_user *found = NULL;
 	for (uint32_t i = 0; i < options->user_count; i++)
 		if (weir_span_equal(weir_span_of(options->users[i].name), name) &&
-		    is_secret(password, options->users[i].password))
+		    weir_secret_is(weir_span_of(options->users[i].password), password))
 			found = &options->users[i];
 	if (found != NULL)
 		connection->user = found;

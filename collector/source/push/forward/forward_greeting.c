@@ -6,6 +6,7 @@
 #include "collector/source/push/forward/internal.h"
 
 #include "common/bytes/hmac.h"
+#include "common/bytes/secret.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -64,15 +65,11 @@ void forward_greet(struct forward_greeting *greeting, bool asks_user, struct wei
 	put_head(out, 0xc3);
 }
 
-/* In a time that does not tell how much of it is right. */
 static bool is_digest(struct weir_span given, const struct weir_span *parts, size_t count)
 {
 	char digits[WEIR_SHA512_DIGITS];
 	weir_sha512_digits(parts, count, digits);
-	unsigned char differs = given.length != sizeof digits;
-	for (size_t i = 0; i < sizeof digits && i < given.length; i++)
-		differs |= (unsigned char)(digits[i] ^ given.at[i]);
-	return differs == 0;
+	return weir_secret_is((struct weir_span){.at = digits, .length = sizeof digits}, given);
 }
 
 static const char *look_at(const struct forward_greeting *greeting, const struct forward_config *config,

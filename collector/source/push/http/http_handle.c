@@ -6,6 +6,7 @@
 #include "collector/source/push/http/internal.h"
 
 #include "collector/input/input_unpack.h"
+#include "common/bytes/secret.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -17,21 +18,11 @@ enum { RETRY_S = 1, PIECE_BYTES = 256 << 10, ID_MOST_BYTES = PUSH_ID_MOST_BYTES 
 
 /* ---- who may enter ---- */
 
-/* Takes as long for every wrong token of one length. */
-static bool is_token(const char *token, struct weir_span given)
-{
-	size_t length = strlen(token);
-	unsigned different = length != given.length || length == 0;
-	for (size_t i = 0; i < given.length && length > 0; i++)
-		different |= (unsigned char)token[i % length] ^ (unsigned char)given.at[i];
-	return different == 0;
-}
-
 static bool is_one_of(const struct http_config *config, struct weir_span given)
 {
 	bool found = false;
 	for (size_t i = 0; i < config->token_count; i++)
-		found |= is_token(config->tokens[i], given);
+		found |= weir_secret_is(weir_span_of(config->tokens[i]), given);
 	return found;
 }
 
