@@ -8,6 +8,7 @@
 #include "collector/record/unescape.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,14 +21,6 @@ void unescape_scratch_deinit(struct unescape_scratch *scratch)
 	*scratch = (struct unescape_scratch){0};
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The number of a \uXXXX that stands here, or -1. */
 static int32_t unicode_escape(const char *at, const char *end)
 {
@@ -35,7 +28,7 @@ static int32_t unicode_escape(const char *at, const char *end)
 		return -1;
 	int32_t number = 0;
 	for (int i = 2; i < 6; i++) {
-		int digit = hex_value(at[i]);
+		int digit = weir_hex_digit(at[i]);
 		if (digit < 0)
 			return -1;
 		number = number << 4 | digit;
@@ -84,12 +77,10 @@ static int32_t take_unicode(const char **at, const char *end)
 static int take_hex(const char **at, const char *end, uint32_t mark_bytes)
 {
 	const char *digits = *at + mark_bytes;
-	int high = end - *at >= mark_bytes + (ptrdiff_t)2 ? hex_value(digits[0]) : -1;
-	int low = high >= 0 ? hex_value(digits[1]) : -1;
-	if (low < 0)
-		return -1;
-	*at = digits + 2;
-	return high << 4 | low;
+	int byte = end - *at >= mark_bytes + (ptrdiff_t)2 ? weir_hex_byte(digits) : -1;
+	if (byte >= 0)
+		*at = digits + 2;
+	return byte;
 }
 
 static bool is_byte_escape(const char *at, const char *end)

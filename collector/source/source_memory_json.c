@@ -11,6 +11,7 @@
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 
@@ -202,11 +203,8 @@ static enum weir_status get_hex(const struct weir_json *at, uint8_t *bytes, size
 	size_t digits = strlen(text);
 	if (digits % 2 != 0 || digits / 2 > most || strspn(text, "0123456789abcdef") != digits)
 		return weir_json_fail(at, error, "is not a hexadecimal word of up to %zu bytes", most);
-	for (size_t i = 0; i < digits / 2; i++) {
-		unsigned byte;
-		sscanf(text + 2 * i, "%2x", &byte);
-		bytes[i] = (uint8_t)byte;
-	}
+	for (size_t i = 0; i < digits / 2; i++)
+		bytes[i] = (uint8_t)weir_hex_byte(text + 2 * i);
 	*length = digits / 2;
 	return WEIR_OK;
 }

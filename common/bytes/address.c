@@ -8,6 +8,8 @@
  */
 #include "common/bytes/address.h"
 
+#include "common/bytes/hex.h"
+
 #include <stdio.h>
 
 enum { GROUPS = 8, MAPPED_BITS = 96 };
@@ -41,26 +43,15 @@ static bool parse_v4(const char *at, uint32_t length, uint8_t out[4])
 	return at == end;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* One group of 1 to 4 hexadecimal digits. */
 static bool parse_group(const char **at, const char *end, unsigned *out)
 {
 	unsigned value = 0;
 	int digits = 0;
-	for (; *at < end && hex_digit(**at) >= 0; (*at)++) {
+	for (; *at < end && weir_hex_digit(**at) >= 0; (*at)++) {
 		if (++digits > 4)
 			return false;
-		value = value << 4 | (unsigned)hex_digit(**at);
+		value = value << 4 | (unsigned)weir_hex_digit(**at);
 	}
 	*out = value;
 	return digits > 0;

@@ -3,6 +3,7 @@
 #include "common/bytes/hmac.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -56,14 +57,14 @@ void weir_hmac(struct weir_hmac *hmac, struct weir_span bytes, unsigned char res
 void weir_hmac_digits(struct weir_hmac *hmac, struct weir_span bytes, char *digits, size_t count)
 {
 	unsigned char result[WEIR_HMAC_BYTES];
+	char all[WEIR_HMAC_DIGITS];
 	weir_hmac(hmac, bytes, result);
-	for (size_t i = 0; i < count; i++)
-		digits[i] = "0123456789abcdef"[result[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+	(void)weir_hex_put(all, result, sizeof result);
+	memcpy(digits, all, count);
 }
 
 void weir_sha512_digits(const struct weir_span *parts, size_t count, char digits[WEIR_SHA512_DIGITS])
 {
-	static const char hexadecimal[] = "0123456789abcdef";
 	unsigned char result[WEIR_SHA512_DIGITS / 2];
 	unsigned length = 0;
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -73,8 +74,5 @@ void weir_sha512_digits(const struct weir_span *parts, size_t count, char digits
 	if (!good || EVP_DigestFinal_ex(context, result, &length) != 1 || length != sizeof result)
 		abort();
 	EVP_MD_CTX_free(context);
-	for (size_t i = 0; i < sizeof result; i++) {
-		digits[2 * i] = hexadecimal[result[i] >> 4];
-		digits[2 * i + 1] = hexadecimal[result[i] & 15];
-	}
+	(void)weir_hex_put(digits, result, sizeof result);
 }

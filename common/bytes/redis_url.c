@@ -3,19 +3,12 @@
 #include "common/bytes/redis_url.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { PORT_DEFAULT = 6379, PORT_MAX = 65535, DATABASE_MAX = 1000000, NAME_MAX_BYTES = 4096 };
-
-static int hex_digit(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	digit = (char)(digit | 0x20);
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
 
 /* A part with its %XX taken back; NULL where one of them is none, or a 0. */
 static char *decode(const char *at, const char *end)
@@ -26,12 +19,12 @@ static char *decode(const char *at, const char *end)
 			*to++ = *at++;
 			continue;
 		}
-		int high = end - at > 2 ? hex_digit(at[1]) : -1, low = end - at > 2 ? hex_digit(at[2]) : -1;
-		if (high < 0 || low < 0 || high + low == 0) {
+		int byte = end - at > 2 ? weir_hex_byte(at + 1) : -1;
+		if (byte <= 0) {
 			free(made);
 			return NULL;
 		}
-		*to++ = (char)(high << 4 | low);
+		*to++ = (char)byte;
 		at += 3;
 	}
 	return made;

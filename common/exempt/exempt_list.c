@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 #include "common/bytes/http_address.h"
 #include "common/record/field_value.h"
 
@@ -196,8 +197,7 @@ enum weir_status weir_exempt_list_copy(const char *folder, const char *address, 
 	uint8_t hash[16];
 	char name[2 * sizeof hash + 1];
 	weir_hash128(address, strlen(address), hash);
-	for (size_t i = 0; i < sizeof hash; i++)
-		snprintf(name + 2 * i, 3, "%02x", hash[i]);
+	*weir_hex_put(name, hash, sizeof hash) = '\0';
 	return weir_path_format(path, error, "%s/%s.list", folder, name);
 }
 

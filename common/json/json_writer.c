@@ -2,6 +2,8 @@
 /* One place for what stands between values: every writer of JSON on a cold path is a list of its members. */
 #include "common/json/json_writer.h"
 
+#include "common/bytes/hex.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -67,16 +69,10 @@ void weir_json_write_words(struct weir_json_writer *json, const char *name, cons
 
 void weir_json_write_hex(struct weir_json_writer *json, const char *name, const void *bytes, size_t length)
 {
-	static const char digits[] = "0123456789abcdef";
 	struct weir_text *text = weir_json_write_value(json, name);
 	char *at = weir_text_reserve(text, 2 * length + 2);
 	*at++ = '"';
-	for (size_t i = 0; i < length; i++) {
-		unsigned byte = ((const unsigned char *)bytes)[i];
-		*at++ = digits[byte >> 4];
-		*at++ = digits[byte & 15];
-	}
-	*at = '"';
+	*weir_hex_put(at, bytes, length) = '"';
 	text->length += 2 * length + 2;
 }
 

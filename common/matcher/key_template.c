@@ -9,6 +9,7 @@
 
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 #include "common/bytes/scan.h"
 #include "common/matcher/record_filter.h"
 
@@ -123,16 +124,12 @@ char *weir_key_append(char *at, const char *end, struct weir_span value)
 
 struct weir_span weir_key_shorten(struct weir_span value, char text[WEIR_KEY_VALUE_WHOLE_BYTES])
 {
-	static const char digits[] = "0123456789abcdef";
 	uint8_t hash[WEIR_KEY_VALUE_DIGITS / 2];
 	weir_hash128(value.at, value.length, hash);
 	memcpy(text, value.at, WEIR_KEY_VALUE_HEAD_BYTES);
 	char *at = text + WEIR_KEY_VALUE_HEAD_BYTES;
 	*at++ = '~';
-	for (size_t i = 0; i < sizeof hash; i++) {
-		*at++ = digits[hash[i] >> 4];
-		*at++ = digits[hash[i] & 15];
-	}
+	(void)weir_hex_put(at, hash, sizeof hash);
 	return (struct weir_span){.at = text, .length = WEIR_KEY_VALUE_WHOLE_BYTES};
 }
 

@@ -6,6 +6,7 @@
 #include "common/record/served_path.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 #include "common/record/find.h"
 
 #include <stdlib.h>
@@ -47,22 +48,14 @@ static const char *behind_authority(const char *at, const char *end)
 	return slash != NULL ? slash : end;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The next byte, decoded, which `at` is moved past. */
 static char take_byte(const char **at, const char *end)
 {
 	if (**at == '%' && end - *at >= 3) {
-		int high = hex_digit((*at)[1]), low = hex_digit((*at)[2]);
-		if (high >= 0 && low >= 0) {
+		int byte = weir_hex_byte(*at + 1);
+		if (byte >= 0) {
 			*at += 3;
-			return (char)(high << 4 | low);
+			return (char)byte;
 		}
 	}
 	return *(*at)++;

@@ -2,6 +2,7 @@
 /* Heads are looked at byte by byte: they are four bytes long, and each command has a handful. */
 #include "common/resp/resp_command.h"
 
+#include "common/bytes/hex.h"
 #include "common/resp/resp_number.h"
 
 #include <string.h>
@@ -134,14 +135,6 @@ static enum weir_status read_line(const char *bytes, size_t length, struct weir_
 	return is_http(command) ? refuse(why, "this port speaks Redis' protocol, not HTTP") : WEIR_OK;
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 'a' - 'A';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One byte of a word in quotes. @param at  moved behind it */
 static char take_byte(const char **at, const char *end, char quote)
 {
@@ -152,9 +145,10 @@ static char take_byte(const char **at, const char *end, char quote)
 	c = *(*at)++;
 	if (quote == '\'')
 		return c;
-	if (c == 'x' && end - *at >= 2 && digit_of((*at)[0]) >= 0 && digit_of((*at)[1]) >= 0) {
+	int byte = c == 'x' && end - *at >= 2 ? weir_hex_byte(*at) : -1;
+	if (byte >= 0) {
 		*at += 2;
-		return (char)(digit_of((*at)[-2]) << 4 | digit_of((*at)[-1]));
+		return (char)byte;
 	}
 	const char *name = c != '\0' ? strchr(names, c) : NULL;
 	return name != NULL ? bytes[name - names] : c;

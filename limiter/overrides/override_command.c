@@ -5,6 +5,7 @@
  */
 #include "limiter/overrides/override_command.h"
 
+#include "common/bytes/hex.h"
 #include "common/config/arguments.h"
 #include "common/frame/frame.h"
 #include "common/json/json.h"
@@ -95,13 +96,6 @@ static enum weir_status read_values(const struct weir_json *list, struct overrid
 	return status;
 }
 
-static int hex_digit(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
 uint32_t override_value_count(struct weir_span key)
 {
 	uint32_t count = 1;
@@ -122,10 +116,10 @@ static enum weir_status read_hex(const struct weir_json *at, struct override_com
 	if (status == WEIR_OK && (length % 2 != 0 || length / 2 > sizeof command->key))
 		status = weir_json_fail(at, error, "must have two digits per byte and at most %d bytes", WEIR_KEY_MAX_BYTES);
 	for (size_t i = 0; status == WEIR_OK && i < length; i += 2) {
-		int high = hex_digit(text[i]), low = hex_digit(text[i + 1]);
-		if (high < 0 || low < 0)
+		int byte = weir_hex_byte(text + i);
+		if (byte < 0)
 			return weir_json_fail(at, error, "must be hexadecimal digits, 0-9 and a-f");
-		command->key[command->key_length++] = (char)(high << 4 | low);
+		command->key[command->key_length++] = (char)byte;
 	}
 	command->value_count = override_value_count(override_key(command));
 	return status;

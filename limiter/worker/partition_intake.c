@@ -9,8 +9,8 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/hex.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,8 +64,7 @@ enum { SOURCE_WORDS_BYTES = 2 * WEIR_SOURCE_ID_BYTES + 1 };
 
 static const char *name_source(const uint8_t *source, char words[SOURCE_WORDS_BYTES])
 {
-	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
-		snprintf(words + 2 * i, 3, "%02x", source[i]);
+	*weir_hex_put(words, source, WEIR_SOURCE_ID_BYTES) = '\0';
 	return words;
 }
 

@@ -7,7 +7,9 @@
  */
 #include "collector/source/journal/journal_file.h"
 
+#include "collector/source/journal/journal_files.h"
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +42,11 @@ static enum weir_status add_matches(sd_journal *journal, const struct journal_fi
 
 static int seek(sd_journal *journal, const uint8_t *id, uint64_t after)
 {
-	char cursor[64];
+	char digits[2 * JOURNAL_ID_BYTES + 1], cursor[64];
 	if (after == 0)
 		return sd_journal_seek_head(journal);
-	int used = snprintf(cursor, sizeof cursor, "s=");
-	for (int i = 0; i < 16; i++)
-		used += snprintf(cursor + used, sizeof cursor - (size_t)used, "%02x", id[i]);
-	snprintf(cursor + used, sizeof cursor - (size_t)used, ";i=%llx", (unsigned long long)after + 1);
+	*weir_hex_put(digits, id, JOURNAL_ID_BYTES) = '\0';
+	snprintf(cursor, sizeof cursor, "s=%s;i=%llx", digits, (unsigned long long)after + 1);
 	return sd_journal_seek_cursor(journal, cursor);
 }
 

@@ -4,9 +4,9 @@
 
 #include "collector/source/journal/internal.h"
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,8 +32,7 @@ void journal_lines_free(struct journal_lines *lines)
 static bool has_id(const char *stream, const uint8_t id[JOURNAL_ID_BYTES])
 {
 	char digits[2 * JOURNAL_ID_BYTES + 1];
-	for (size_t i = 0; i < JOURNAL_ID_BYTES; i++)
-		snprintf(digits + 2 * i, 3, "%02x", id[i]);
+	*weir_hex_put(digits, id, JOURNAL_ID_BYTES) = '\0';
 	return strstr(stream, digits) != NULL;
 }
 

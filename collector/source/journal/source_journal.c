@@ -11,6 +11,7 @@
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +38,10 @@ static void put_prefix(struct weir_text *text, const struct journal_source *sour
 static char *put_name(const struct journal_source *source, const uint8_t *id, const char *name)
 {
 	struct weir_text text = {0};
+	char digits[2 * JOURNAL_ID_BYTES];
 	put_prefix(&text, source);
-	for (size_t i = 0; i < JOURNAL_ID_BYTES; i++)
-		weir_text_printf(&text, "%02x", id[i]);
+	(void)weir_hex_put(digits, id, JOURNAL_ID_BYTES);
+	weir_text_append(&text, digits, sizeof digits);
 	if (name != NULL)
 		weir_text_printf(&text, ":%s", name);
 	weir_text_append(&text, "", 1);

@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/bus/mark.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,8 +55,7 @@ static void make_id(const struct kafka_source *source, const char *topic, int32_
 static struct source_memory_stream *record_of(const struct kafka_source *source, const struct kafka_stream *stream)
 {
 	char name[sizeof SOURCE_KAFKA_PREFIX + 2 * SOURCE_ID_BYTES] = SOURCE_KAFKA_PREFIX;
-	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
-		snprintf(name + sizeof SOURCE_KAFKA_PREFIX - 1 + 2 * i, 3, "%02x", stream->stream.id[i]);
+	(void)weir_hex_put(name + sizeof SOURCE_KAFKA_PREFIX - 1, stream->stream.id, SOURCE_ID_BYTES);
 	struct source_memory_stream *record = source_memory_find(source->memory, name);
 	return record != NULL ? record : source_memory_add(source->memory, name);
 }

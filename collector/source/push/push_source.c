@@ -11,6 +11,7 @@
 #include "collector/source/source_metrics.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/hex.h"
 #include "common/files/durable_file.h"
 
 #include <stdio.h>
@@ -41,9 +42,10 @@ static void forget_others(struct source_memory *memory, const char *prefix)
 /* "push:NAME:ID" */
 static void put_path(struct weir_text *path, const char *prefix, const uint8_t *id)
 {
+	char digits[2 * SOURCE_ID_BYTES];
 	weir_text_puts(path, prefix);
-	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
-		weir_text_printf(path, "%02x", id[i]);
+	(void)weir_hex_put(digits, id, SOURCE_ID_BYTES);
+	weir_text_append(path, digits, sizeof digits);
 	weir_text_append(path, "", 1);
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/hex.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +23,12 @@ static const int64_t forget_after_ns = INT64_C(7) * 86400 * 1000000000;
 static char *put_name(const struct queue_source *source, const char *label, const uint8_t *id)
 {
 	struct weir_text text = {0};
+	char digits[2 * SOURCE_ID_BYTES];
 	weir_text_printf(&text, "%s%s:", source->prefix, label);
-	for (size_t i = 0; id != NULL && i < SOURCE_ID_BYTES; i++)
-		weir_text_printf(&text, "%02x", id[i]);
+	if (id != NULL) {
+		(void)weir_hex_put(digits, id, SOURCE_ID_BYTES);
+		weir_text_append(&text, digits, sizeof digits);
+	}
 	weir_text_append(&text, "", 1);
 	return text.at;
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 
@@ -271,10 +272,8 @@ static char *get_name(struct elements *in)
 		return NULL;
 	}
 	char *name = weir_alloc(digits / 2 + 1, 1);
-	for (size_t i = 0; i < digits / 2; i++) {
-		const char pair[] = {words[2 * i], words[2 * i + 1], '\0'};
-		name[i] = (char)strtoul(pair, NULL, 16);
-	}
+	for (size_t i = 0; i < digits / 2; i++)
+		name[i] = (char)weir_hex_byte(words + 2 * i);
 	return name;
 }
 

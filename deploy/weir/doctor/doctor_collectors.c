@@ -5,10 +5,10 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/hex.h"
 #include "common/frame/sender_watch.h"
 #include "deploy/weir/doctor/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,8 +107,7 @@ void doctor_check_collectors(struct doctor *doctor, const struct weir_check *che
 			shared = &senders->all[i];
 	if (shared != NULL) {
 		char name[2 * WEIR_SOURCE_ID_BYTES + 1];
-		for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
-			snprintf(name + 2 * i, 3, "%02x", shared->source[i]);
+		*weir_hex_put(name, shared->source, WEIR_SOURCE_ID_BYTES) = '\0';
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, "collectors",
 			"two collectors have one identity: source %s goes back and forth in partition %u of the events "

@@ -2,6 +2,7 @@
 /* The first sentence says it all to whoever reads no further: who, from when until when, and because of what. */
 #include "deploy/weir/explain/answer.h"
 
+#include "common/bytes/hex.h"
 #include "common/json/json.h"
 #include "deploy/weir/terminal/readable.h"
 
@@ -195,11 +196,13 @@ static void put_place(struct weir_text *text, const struct explained_event *even
 		                 event->found == LINE_BY_TIME ? " (found by time)" : "");
 		return;
 	}
-	if (file != NULL)
+	char digits[2 * sizeof event->source];
+	if (file != NULL) {
 		words_text(text, file);
-	else
-		for (size_t i = 0; i < sizeof event->source; i++)
-			weir_text_printf(text, "%02x", event->source[i]);
+	} else {
+		(void)weir_hex_put(digits, event->source, sizeof event->source);
+		weir_text_append(text, digits, sizeof digits);
+	}
 	weir_text_printf(text, " position %llu", (unsigned long long)event->position);
 }
 

@@ -2,10 +2,10 @@
 /* The random number tells apart two equal commands. */
 #include "deploy/weir/overrides/override_author.h"
 
+#include "common/bytes/hex.h"
 #include "deploy/weir/terminal/author.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -17,7 +17,6 @@ enum weir_status override_author(const char *by, struct override_command *comman
 	author_name(by, command->by, sizeof command->by);
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
-	for (int i = 0; i < ID_BYTES; i++)
-		snprintf(command->id + (size_t)2 * (size_t)i, 3, "%02x", bytes[i]);
+	*weir_hex_put(command->id, bytes, sizeof bytes) = '\0';
 	return WEIR_OK;
 }

@@ -6,6 +6,7 @@
 #include "deploy/weir/run/once_note.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 #include "common/json/json.h"
 
 #include <stdlib.h>
@@ -16,17 +17,8 @@ enum { NOTE_VERSION = 1 };
 static char *to_hex(const char *bytes, size_t length)
 {
 	char *hex = weir_alloc(2 * length + 1, 1);
-	for (size_t i = 0; i < length; i++) {
-		unsigned char byte = (unsigned char)bytes[i];
-		hex[2 * i] = "0123456789abcdef"[byte >> 4];
-		hex[2 * i + 1] = "0123456789abcdef"[byte & 15];
-	}
+	(void)weir_hex_put(hex, bytes, length);
 	return hex;
-}
-
-static int nibble(char digit)
-{
-	return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
 /* NULL where it is no hexadecimal. */
@@ -37,12 +29,12 @@ static char *from_hex(const char *hex, size_t *length)
 		return NULL;
 	char *bytes = weir_alloc(digits / 2 + 1, 1);
 	for (size_t i = 0; i < digits / 2; i++) {
-		int high = nibble(hex[2 * i]), low = nibble(hex[2 * i + 1]);
-		if (high < 0 || low < 0) {
+		int byte = weir_hex_byte(hex + 2 * i);
+		if (byte < 0) {
 			free(bytes);
 			return NULL;
 		}
-		bytes[i] = (char)(high << 4 | low);
+		bytes[i] = (char)byte;
 	}
 	*length = digits / 2;
 	return bytes;

@@ -4,6 +4,7 @@
  *
  * The caller gets an id, and names it with the key and the zone again, so that a client of a cluster finds the same node.
  */
+#include "common/bytes/hex.h"
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
@@ -11,21 +12,8 @@ enum { RESERVE_WORDS_LEAST = 4, RESERVE_WORDS_MAX = 5 };
 
 const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1])
 {
-	static const char digits[] = "0123456789abcdef";
-	for (int i = 0; i < WEIR_RESERVATION_ID_BYTES; i++) {
-		text[2 * i] = digits[id[i] >> 4];
-		text[2 * i + 1] = digits[id[i] & 15];
-	}
-	text[2 * WEIR_RESERVATION_ID_BYTES] = '\0';
+	*weir_hex_put(text, id, WEIR_RESERVATION_ID_BYTES) = '\0';
 	return text;
-}
-
-static int digit(char byte)
-{
-	if (byte >= '0' && byte <= '9')
-		return byte - '0';
-	char lower = (char)(byte | 32);
-	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 static bool read_id(struct weir_span word, uint8_t id[WEIR_RESERVATION_ID_BYTES])
@@ -33,10 +21,10 @@ static bool read_id(struct weir_span word, uint8_t id[WEIR_RESERVATION_ID_BYTES]
 	if (word.length != 2 * WEIR_RESERVATION_ID_BYTES)
 		return false;
 	for (int i = 0; i < WEIR_RESERVATION_ID_BYTES; i++) {
-		int high = digit(word.at[2 * i]), low = digit(word.at[2 * i + 1]);
-		if (high < 0 || low < 0)
+		int byte = weir_hex_byte(word.at + 2 * i);
+		if (byte < 0)
 			return false;
-		id[i] = (uint8_t)(high << 4 | low);
+		id[i] = (uint8_t)byte;
 	}
 	return true;
 }

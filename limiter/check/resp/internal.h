@@ -16,6 +16,7 @@ enum {
 	SLOTS_MAX = 1 << 16, /* of all connections */
 	SLOT_TURNS = 1 << 28,
 	THROTTLES_KEPT = 64,
+	NODE_ID_DIGITS = 40, /* hexadecimal, as Redis has them */
 };
 
 struct connection;
@@ -85,7 +86,7 @@ struct connection {
 
 /* A limiter as cluster clients know it. */
 struct node {
-	char id[41]; /* 40 hexadecimal digits */
+	char id[NODE_ID_DIGITS + 1];
 	char host[OWNERS_HOST_BYTES];
 	uint16_t port;
 };
@@ -131,7 +132,7 @@ struct resp_server {
 	uint64_t policy_version;
 	const struct weir_zone *zone; /* asked for last */
 	struct throttle throttles[THROTTLES_KEPT];
-	char id[41]; /* of this node, where it stands alone */
+	char id[NODE_ID_DIGITS + 1]; /* of this node, where it stands alone */
 };
 
 /* ---- connection.c: sockets, buffers, time ---- */
@@ -225,11 +226,13 @@ const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char t
 
 /* ---- nodes.c ---- */
 
+/** An id that the same text always has. */
+void node_make_id(const char *text, char id[NODE_ID_DIGITS + 1]);
 /** Who answers now. @param nodes  to be freed by nodes_free() */
 void nodes_read(const struct connection *connection, struct nodes *nodes);
 void nodes_free(struct nodes *nodes);
 /** This server's id. */
-void node_own_id(const struct resp_server *server, char id[41]);
+void node_own_id(const struct resp_server *server, char id[NODE_ID_DIGITS + 1]);
 /** Where another answers for a key, as sent and as counted. @return false: here, or nobody knows, or it must be forwarded */
 bool node_elsewhere(const struct resp_server *server, struct weir_span given, struct weir_span key, uint32_t *slot,
                     struct owners_place *place);

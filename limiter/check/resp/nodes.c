@@ -8,27 +8,34 @@
  */
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
+#include "common/bytes/hex.h"
 #include "limiter/check/resp/internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ID_BYTES = 20, SLOT_BITS = 14 };
+enum { SLOT_BITS = 14 };
 
 /* ---- ids: of an address, so that all nodes know each other by the same ones ---- */
 
-static void id_of(const struct owners_place *place, char id[41])
+void node_make_id(const char *text, char id[NODE_ID_DIGITS + 1])
 {
-	uint8_t hash[16];
-	char address[OWNERS_HOST_BYTES + 16];
-	int length = snprintf(address, sizeof address, "%s %u", place->host, place->port);
-	weir_hash128(address, (size_t)length, hash);
-	for (size_t i = 0; i < ID_BYTES; i++)
-		snprintf(id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
+	uint8_t hash[16], bytes[NODE_ID_DIGITS / 2];
+	weir_hash128(text, strlen(text), hash);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = hash[i % sizeof hash];
+	*weir_hex_put(id, bytes, sizeof bytes) = '\0';
 }
 
-void node_own_id(const struct resp_server *server, char id[41])
+static void id_of(const struct owners_place *place, char id[NODE_ID_DIGITS + 1])
+{
+	char address[OWNERS_HOST_BYTES + 16];
+	snprintf(address, sizeof address, "%s %u", place->host, place->port);
+	node_make_id(address, id);
+}
+
+void node_own_id(const struct resp_server *server, char id[NODE_ID_DIGITS + 1])
 {
 	if (server->options.owners != NULL)
 		id_of(owners_self(server->options.owners), id);

@@ -3,7 +3,6 @@
 #include "limiter/check/resp/resp_server.h"
 
 #include "common/base/alloc.h"
-#include "common/bytes/hash.h"
 #include "limiter/check/resp/internal.h"
 
 #include <limits.h>
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT_FREE_BYTES = 4 * BUFFER_BYTES, STALL_MS = 30000, ID_BYTES = 20 };
+enum { KEPT_FREE_BYTES = 4 * BUFFER_BYTES, STALL_MS = 30000 };
 
 static const char no_tls[] = "-ERR Protocol error: this port speaks TLS\r\n";
 static const char too_many[] = "-ERR max number of clients reached: raise checks.connections\r\n";
@@ -20,14 +19,11 @@ static const char too_many[] = "-ERR max number of clients reached: raise checks
 /* The servers of a process, one a thread, are one node: they have one id. */
 static void make_id(struct resp_server *server)
 {
-	uint8_t hash[16];
 	char process[HOST_NAME_MAX + 32];
 	int length = snprintf(process, sizeof process, "%d ", (int)getpid());
 	(void)gethostname(process + length, sizeof process - (size_t)length - 1);
 	process[sizeof process - 1] = '\0';
-	weir_hash128(process, strlen(process), hash);
-	for (size_t i = 0; i < ID_BYTES; i++)
-		snprintf(server->id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
+	node_make_id(process, server->id);
 }
 
 /* Connections that wait for a slot of which others have all. */

@@ -5,6 +5,7 @@
  */
 #include "collector/source/push/forward/internal.h"
 
+#include "common/bytes/hex.h"
 #include "common/bytes/hmac.h"
 #include "common/bytes/secret.h"
 
@@ -35,14 +36,10 @@ static void put_word(struct weir_text *out, const char *word)
 
 static void draw(char digits[FORWARD_NONCE_DIGITS])
 {
-	static const char hexadecimal[] = "0123456789abcdef";
 	unsigned char bytes[FORWARD_NONCE_DIGITS / 2];
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		abort(); /* does not happen: so few random bytes are always available */
-	for (size_t i = 0; i < sizeof bytes; i++) {
-		digits[2 * i] = hexadecimal[bytes[i] >> 4];
-		digits[2 * i + 1] = hexadecimal[bytes[i] & 15];
-	}
+	(void)weir_hex_put(digits, bytes, sizeof bytes);
 }
 
 static struct weir_span span_of(const char digits[FORWARD_NONCE_DIGITS])

@@ -7,6 +7,8 @@
  */
 #include "collector/source/push/forward/msgpack_json.h"
 
+#include "common/bytes/hex.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -324,10 +326,9 @@ void msgpack_json_time(int64_t seconds, uint32_t nanoseconds, size_t most, struc
 
 static void put_digits(struct weir_span bytes, size_t most, struct weir_text *text)
 {
-	static const char digits[] = "0123456789abcdef";
+	char pair[2];
 	for (uint32_t i = 0; i < bytes.length && room_of(text, most) > 0; i++) {
-		unsigned char byte = (unsigned char)bytes.at[i];
-		const char pair[] = {digits[byte >> 4], digits[byte & 15]};
+		(void)weir_hex_put(pair, bytes.at + i, 1);
 		msgpack_json_put(text, most, pair, sizeof pair);
 	}
 }

@@ -8,6 +8,7 @@
 #include "collector/record/time_text.h"
 #include "collector/source/remote/s3/s3_xml.h"
 #include "common/base/alloc.h"
+#include "common/bytes/hex.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -138,24 +139,15 @@ static void take_of_page(struct reading *reading, struct weir_span name, struct 
 	}
 }
 
-static int figure(char byte)
-{
-	if (byte >= '0' && byte <= '9')
-		return byte - '0';
-	byte |= 0x20;
-	return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
-}
-
 /* Takes the encoding off a key, in its place; it gets no longer. As in forms, '+' is a blank. */
 static void decode_key(struct s3_page *page, struct s3_entry *entry)
 {
 	char *key = page->keys.at + entry->key_at, *to = key;
 	for (uint32_t i = 0; i < entry->key_length; i++) {
-		int high = key[i] == '%' && i + 2 < entry->key_length ? figure(key[i + 1]) : -1;
-		int low = high >= 0 ? figure(key[i + 2]) : -1;
-		if (low >= 0)
+		int byte = key[i] == '%' && i + 2 < entry->key_length ? weir_hex_byte(key + i + 1) : -1;
+		*to++ = byte >= 0 ? (char)byte : key[i] == '+' ? ' ' : key[i];
+		if (byte >= 0)
 			i += 2;
-		*to++ = low >= 0 ? (char)(high << 4 | low) : key[i] == '+' ? ' ' : key[i];
 	}
 	*to = '\0';
 	entry->key_length = (uint32_t)(to - key);
