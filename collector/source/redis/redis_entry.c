@@ -54,28 +54,12 @@ void redis_number_id(uint64_t position, uint64_t number, char id[REDIS_ID_BYTES]
 /* As much of a string as there is room for. */
 static void put_bytes(struct redis_entry *entry, struct weir_span bytes)
 {
-	static const char digits[] = "0123456789abcdef";
 	size_t left = entry->line_max > entry->text.length ? entry->line_max - entry->text.length : 0;
-	entry->full |= bytes.length > left;
-	size_t count = entry->full ? left : bytes.length;
-	char *out = weir_text_reserve(&entry->text, 6 * count + 8), *begin = out;
-	*out++ = '"';
-	for (size_t i = 0; i < count; i++) {
-		char c = bytes.at[i];
-		if (c == '"' || c == '\\') {
-			*out++ = '\\';
-			*out++ = c;
-		} else if ((unsigned char)c >= 0x20) {
-			*out++ = c;
-		} else {
-			memcpy(out, "\\u00", 4);
-			out[4] = digits[c >> 4];
-			out[5] = digits[c & 15];
-			out += 6;
-		}
+	if (bytes.length > left) {
+		entry->full = true;
+		bytes.length = (uint32_t)left;
 	}
-	*out++ = '"';
-	entry->text.length += (size_t)(out - begin);
+	weir_text_json_bytes(&entry->text, bytes);
 	entry->full |= entry->text.length > entry->line_max;
 }
 
