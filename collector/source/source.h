@@ -79,7 +79,6 @@ struct source_chunk {
 
 /* The bounds of "line_max". */
 enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
-#define SOURCE_LINE_BOUNDS .least = SOURCE_LINE_LEAST_BYTES, .most = SOURCE_LINE_MOST_BYTES
 
 /* How often a line that was there to be read is judged, through crashes of weir and of what it reads from. */
 enum source_guarantee {

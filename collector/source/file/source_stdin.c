@@ -159,13 +159,9 @@ static const struct weir_json_rule members[] = {
      .offset = AT(name),
      .meaning = "a label, by which zones name it in \"sources\""},
 	{.name = "path", .kind = WEIR_JSON_TEXT, .offset = AT(path), .meaning = "always \"-\"", .shape = path_shape},
-	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	SOURCE_FORMAT_RULE,
 	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow), .meaning = "has no effect"},
-	{.name = "line_max",
-     .kind = WEIR_JSON_SIZE,
-     .offset = AT(line_max),
-     SOURCE_LINE_BOUNDS,
-     .meaning = "replaces collector.line_max: a longer line is cut there"},
+	SOURCE_LINE_MAX_RULE(AT(line_max)),
 	{.name = NULL},
 };
 

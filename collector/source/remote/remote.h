@@ -74,18 +74,16 @@ struct remote_settings {
 	{.name = "type", .meaning = "the kind of source"}, \
 	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = offsetof(type_, at_.name), \
 	 .meaning = "the name by which weir remembers what was read"}, \
-	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape}, \
+	SOURCE_FORMAT_RULE, \
 	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = offsetof(type_, at_.follow), \
 	 .meaning = "look for more, until weir ends"}, \
 	{.name = "poll", .kind = WEIR_JSON_TIME, .offset = offsetof(type_, at_.poll_ms), .least = 100, .most = 86400000, \
 	 .meaning = "how often to look for more"}, \
-	{.name = "start", .kind = WEIR_JSON_WORD, .offset = offsetof(type_, at_.start), .words = source_starts, \
-	 .meaning = "where to begin at the very first start; \"beginning\" by default"}, \
+	SOURCE_START_RULE(offsetof(type_, at_.start)), \
 	{.name = "late", .kind = WEIR_JSON_TIME, .offset = offsetof(type_, at_.late_ms), .least = 60000, \
 	 .most = INT64_C(86400000) * 366, \
 	 .meaning = "how long after its time of modification an object may appear; 25h by default"}, \
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = offsetof(type_, at_.line_max), SOURCE_LINE_BOUNDS, \
-	 .meaning = "replaces collector.line_max: a longer line is cut there"}
+	SOURCE_LINE_MAX_RULE(offsetof(type_, at_.line_max))
 /* NOLINTEND(bugprone-macro-parentheses) */
 /* clang-format on */
 

@@ -61,7 +61,7 @@ const struct weir_json_rule http_members[] = {
      .needed = "give an address such as \"127.0.0.1:8089\"",
      .meaning = "ADDRESS:PORT; * is every address"},
 	{.name = "path", .kind = WEIR_JSON_TEXT, .offset = AT(asked_path), .meaning = "where lines and JSON are taken"},
-	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	SOURCE_FORMAT_RULE,
 	{.name = "token", .meaning = "what senders must show; a list: one of them", .shape = tokens_shape},
 	{.name = "tls", .meaning = "its certificate; without it, HTTP is plain", .shape = tls_shape},
 	{.name = "follow",
@@ -87,11 +87,7 @@ const struct weir_json_rule http_members[] = {
      .least = 4,
      .most = CONNECTIONS_MOST,
      .meaning = "the most connections at a time"},
-	{.name = "line_max",
-     .kind = WEIR_JSON_SIZE,
-     .offset = AT(line_max),
-     SOURCE_LINE_BOUNDS,
-     .meaning = "replaces collector.line_max: a longer line is cut there"},
+	SOURCE_LINE_MAX_RULE(AT(line_max)),
 	{.name = NULL},
 };
 
