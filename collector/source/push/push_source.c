@@ -203,14 +203,32 @@ enum weir_status push_source_resume(struct source *base, struct source_stream *s
 	return WEIR_OK;
 }
 
+void push_source_look_ahead(struct push_source *source, enum weir_status opened, const struct weir_http_tls *tls,
+                            struct weir_error *error)
+{
+	struct weir_text doubts = {0};
+	if (opened == WEIR_OK && tls->certificate != NULL)
+		opened = weir_http_tls_check(tls, &doubts, error);
+	if (opened != WEIR_OK)
+		snprintf(source->unready, sizeof source->unready, "%.255s", error->text);
+	else if (doubts.length > 0)
+		snprintf(source->unready, sizeof source->unready, "%.*s", (int)doubts.length, doubts.at);
+	weir_text_deinit(&doubts);
+}
+
 size_t push_source_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct push_source *source = push_of(base);
 	struct push_spool_status spool;
-	if (source->spool == NULL)
+	if (source->spool == NULL && source->unready[0] == '\0')
 		return 0;
 	if (count == 0)
 		return 1;
+	if (source->spool == NULL) {
+		statuses[0] = (struct source_status){.name = source->name, .whole = true};
+		memcpy(statuses[0].problem, source->unready, sizeof source->unready);
+		return 1;
+	}
 	push_spool_status(source->spool, &spool);
 	pthread_mutex_lock(&source->mutex);
 	statuses[0] = source->status;

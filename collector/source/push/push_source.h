@@ -9,6 +9,7 @@
 #define COLLECTOR_SOURCE_PUSH_SOURCE_H
 
 #include "collector/source/push/push_spool.h"
+#include "common/http/http.h"
 
 #include <pthread.h>
 
@@ -27,6 +28,7 @@ struct push_source {
 	size_t line_max;
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
+	char unready[256];           /* with `once`: what would keep it from listening; "": nothing */
 };
 
 /* Its own counts (source_status.own). */
@@ -51,6 +53,14 @@ struct push_source_options {
 WEIR_MUST_USE enum weir_status push_source_init(struct push_source *source, const struct source_ops *ops,
                                                 const struct push_source_options *options,
                                                 const struct source_context *context, struct weir_error *error);
+/**
+ * With `once`, where nothing listens: looks at what would keep it from that, for its status.
+ *
+ * @param opened  whether the secrets that it needs could be read; else `error` says why, and is used up
+ * @param tls     its certificate may be NULL: there is none to look at
+ */
+void push_source_look_ahead(struct push_source *source, enum weir_status opened, const struct weir_http_tls *tls,
+                            struct weir_error *error);
 /** After the kind has stopped listening. */
 void push_source_deinit(struct push_source *source);
 

@@ -13,14 +13,12 @@
 #include "common/base/alloc.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct forward_source {
 	struct push_source base; /* first */
 	struct forward_config config;
 	struct forward_server *server; /* NULL: with `once` */
-	char problem[256];             /* with `once`: what would keep it from listening */
 };
 
 /* What `own` of a status counts. */
@@ -46,16 +44,9 @@ static void forward_free(struct source *base)
 static void look_ahead(struct forward_source *source, const struct weir_json *json)
 {
 	struct forward_config opened;
-	struct weir_text doubts = {0};
 	struct weir_error error;
 	enum weir_status status = forward_configure(json, true, &opened, &error);
-	if (status == WEIR_OK && opened.tls.certificate != NULL)
-		status = weir_http_tls_check(&opened.tls, &doubts, &error);
-	if (status != WEIR_OK)
-		snprintf(source->problem, sizeof source->problem, "%.255s", error.text);
-	else if (doubts.length > 0)
-		snprintf(source->problem, sizeof source->problem, "%.*s", (int)doubts.length, doubts.at);
-	weir_text_deinit(&doubts);
+	push_source_look_ahead(&source->base, status, &opened.tls, &error);
 	forward_config_deinit(&opened);
 }
 
@@ -107,13 +98,6 @@ static size_t forward_state(struct source *base, struct source_status *statuses,
 {
 	struct forward_source *source = forward_of(base);
 	size_t there = push_source_status(base, statuses, count);
-	if (source->base.spool == NULL && source->problem[0] != '\0') {
-		if (count > 0) {
-			statuses[0] = (struct source_status){.name = source->base.name, .whole = true};
-			memcpy(statuses[0].problem, source->problem, sizeof source->problem);
-		}
-		return 1;
-	}
 	if (there == 0 || count == 0 || source->server == NULL)
 		return there;
 	struct forward_status seen;

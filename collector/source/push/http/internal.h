@@ -47,7 +47,6 @@ struct http_source {
 	struct http_config config;
 	struct weir_http *http; /* NULL: with `once` */
 	sem_t decoders;
-	char problem[256];        /* with `once`: what would keep it from listening */
 	_Atomic uint64_t refused; /* requests with a status from 400 to 499 */
 };
 

@@ -12,7 +12,6 @@
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,16 +69,9 @@ static void look_ahead(struct http_source *source, const struct weir_json *json)
 	struct http_config *config = &source->config;
 	const struct weir_http_tls tls = {
 		.certificate = config->certificate, .key = config->key, .client_ca = config->client_ca};
-	struct weir_text doubts = {0};
 	struct weir_error error;
 	enum weir_status status = http_open_tokens(config, json, &error);
-	if (status == WEIR_OK && tls.certificate != NULL)
-		status = weir_http_tls_check(&tls, &doubts, &error);
-	if (status != WEIR_OK)
-		snprintf(source->problem, sizeof source->problem, "%.255s", error.text);
-	else if (doubts.length > 0)
-		snprintf(source->problem, sizeof source->problem, "%.*s", (int)doubts.length, doubts.at);
-	weir_text_deinit(&doubts);
+	push_source_look_ahead(&source->base, status, &tls, &error);
 }
 
 static enum weir_status http_new(const struct weir_json *json, const struct source_context *context,
@@ -119,13 +111,6 @@ static size_t http_status(struct source *base, struct source_status *statuses, s
 {
 	struct http_source *source = http_of(base);
 	size_t there = push_source_status(base, statuses, count);
-	if (source->base.spool == NULL && source->problem[0] != '\0') {
-		if (count > 0) {
-			statuses[0] = (struct source_status){.name = source->base.name, .whole = true};
-			memcpy(statuses[0].problem, source->problem, sizeof source->problem);
-		}
-		return 1;
-	}
 	if (there > 0 && count > 0)
 		statuses[0].own[PUSH_REFUSED] = atomic_load_explicit(&source->refused, memory_order_relaxed) +
 		                                (source->http != NULL ? cut_off(source->http) : 0);
