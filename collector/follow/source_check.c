@@ -287,6 +287,21 @@ static void check_other(const struct weir_check *check, size_t place, struct sou
 	                  place, source->ops->type, status.problem);
 }
 
+/* What is dangerous in a source's configuration. */
+static void check_doubt(const struct weir_check *check, size_t place, const struct source *source)
+{
+	struct weir_text words = {0};
+	if (source->ops->doubt == NULL)
+		return;
+	source->ops->doubt(source, &words);
+	if (words.length > 0)
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, sources_check,
+		                  "source %zu (%s) %.*s\nVerdicts are only as good as the lines that they are made of\nset the "
+		                  "source so; then restart the collector",
+		                  place, source->ops->type, (int)words.length, words.at);
+	weir_text_deinit(&words);
+}
+
 static void take_left(void *context, bool waits, const char *words)
 {
 	const struct weir_check *check = context;
@@ -324,6 +339,7 @@ void source_check(const struct weir_check *check, const char *user, const char *
 	}
 	size_t files = 0;
 	for (size_t i = 0; i < inputs->source_count; i++) {
+		check_doubt(check, i, inputs->sources[i]);
 		files += inputs->sources[i]->ops->names_files;
 		if (inputs->sources[i]->ops->names_files)
 			check_files(&looking, inputs, i);

@@ -194,6 +194,9 @@ struct source_ops {
 	 */
 	void (*describe)(const struct weir_json *config, struct weir_text *place, struct weir_text *manner);
 
+	/** Appends what is dangerous in a source's configuration, and what to do. NULL, and nothing appended: nothing is. */
+	void (*doubt)(const struct source *source, struct weir_text *words);
+
 	/**
 	 * Of a kind that keeps what it takes in "spool-NAME" in the state directory: counts what nobody has read of one.
 	 *

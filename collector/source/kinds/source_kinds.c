@@ -100,6 +100,20 @@ const char *source_zones_name(const struct weir_json *config)
 	return kind != NULL && kind->own_name != NULL ? kind->own_name : json_string_value(name.value);
 }
 
+/* Once a run. */
+static void tell_doubt(const struct weir_json *config, const struct source_context *context,
+                       const struct source *source)
+{
+	struct weir_text words = {0};
+	if (context->tell == NULL || context->again || source->ops->doubt == NULL)
+		return;
+	source->ops->doubt(source, &words);
+	weir_text_append(&words, "", 1);
+	if (words.at[0] != '\0')
+		context->tell(context->tell_context, config->path, words.at);
+	weir_text_deinit(&words);
+}
+
 enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                             struct source **source, struct weir_error *error)
 {
@@ -109,7 +123,11 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 		status = weir_json_known(config, kind->members, error);
 	if (status == WEIR_OK)
 		status = check_name(config, error);
-	return status == WEIR_OK ? kind->create(config, context, source, error) : status;
+	if (status == WEIR_OK)
+		status = kind->create(config, context, source, error);
+	if (status == WEIR_OK)
+		tell_doubt(config, context, *source);
+	return status;
 }
 
 enum weir_status source_apart(const struct weir_json *sources, size_t place, struct weir_error *error)

@@ -23,7 +23,7 @@ const struct source_ops *source_kind(const struct weir_json *config);
 /** What zones call the source of an element of "sources": its "name", or its kind's own; borrowed. NULL: nothing. */
 const char *source_zones_name(const struct weir_json *config);
 
-/** Creates a source of that kind. @return WEIR_OK; WEIR_INVALID with words; WEIR_IO: it cannot be opened */
+/** Creates a source of that kind, and tells what is dangerous in its configuration. @return WEIR_OK; WEIR_INVALID with words; WEIR_IO: it cannot be opened */
 WEIR_MUST_USE enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                                           struct source **source, struct weir_error *error);
 

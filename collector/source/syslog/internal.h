@@ -3,17 +3,16 @@
 #ifndef COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 #define COLLECTOR_SOURCE_SYSLOG_INTERNAL_H
 
+#include "collector/source/source_senders.h"
 #include "collector/source/source_unreplayable.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "collector/source/syslog/syslog_line.h"
-#include "common/bytes/address.h"
 
 #include <sys/socket.h>
 
 enum {
 	SYSLOG_CHUNK_BYTES = 256 << 10, /* a chunk ends once it has this much */
 	SYSLOG_CONNECTIONS_MAX = 4096,
-	SYSLOG_NETWORKS_MAX = 64,
 };
 
 struct syslog_udp;
@@ -30,9 +29,8 @@ struct syslog_config {
 	int64_t receive_buffer_bytes;
 	int64_t connections; /* how many may be open at a time */
 	int64_t share;       /* how many of them for one address; 0: a quarter */
-	struct weir_network from[SYSLOG_NETWORKS_MAX];
-	uint32_t from_count; /* 0: messages are taken from everywhere */
-	int64_t idle_ms;     /* a connection is closed after being silent for so long */
+	struct source_senders from;
+	int64_t idle_ms; /* a connection is closed after being silent for so long */
 	int64_t line_max;
 };
 
@@ -73,12 +71,6 @@ static inline bool syslog_source_full(const struct syslog_source *source)
 
 /** Shows a problem for some time. @param reads_on  something was lost, but messages are still received */
 void syslog_source_problem(struct syslog_source *source, bool reads_on, const char *format, ...) WEIR_PRINTF(3, 4);
-
-/** The address of a sender; false: it has none that is known. */
-bool syslog_sender(const struct sockaddr_storage *name, struct weir_address *address);
-
-/** Whether messages are taken from a sender. */
-bool syslog_takes_from(const struct syslog_config *config, const struct sockaddr_storage *name);
 
 /** Creates a socket bound to the configured address; for TCP it listens. */
 

@@ -164,6 +164,12 @@ static enum weir_status syslog_new(const struct weir_json *config, const struct 
 	return WEIR_OK;
 }
 
+static void syslog_doubt(const struct source *base, struct weir_text *words)
+{
+	const struct syslog_config *config = &((const struct syslog_source *)(const void *)base)->config;
+	source_senders_doubt(&config->from, config->host, false, words);
+}
+
 static void syslog_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json listen = weir_json_member(config, "listen");
@@ -248,6 +254,7 @@ const struct source_ops source_syslog_ops = {
 	.metrics = metrics,
 	.create = syslog_new,
 	.describe = syslog_describe,
+	.doubt = syslog_doubt,
 	.collect = syslog_collect,
 	.streams = source_unreplayable_streams,
 	.fd = syslog_fd,

@@ -87,11 +87,6 @@ static json_t *follow_shape(void)
 	return json_pack("{s:b}", "const", 1);
 }
 
-static json_t *from_shape(void)
-{
-	return weir_shape_list(1, SYSLOG_NETWORKS_MAX, weir_shape_name(0));
-}
-
 const struct weir_json_rule syslog_members[] = {
 	{.name = "type", .meaning = "the kind of source"},
 	{.name = "name",
@@ -128,7 +123,7 @@ const struct weir_json_rule syslog_members[] = {
      .least = 1,
      .most = SYSLOG_CONNECTIONS_MAX,
      .meaning = "TCP: the most connections of one address"},
-	{.name = "from", .meaning = "networks: what others send is refused", .shape = from_shape},
+	SOURCE_SENDERS_MEMBER,
 	{.name = "idle_timeout",
      .kind = WEIR_JSON_TIME,
      .offset = AT(idle_ms),
@@ -137,54 +132,6 @@ const struct weir_json_rule syslog_members[] = {
      .meaning = "TCP: close a connection that is silent this long"},
 	{.name = NULL},
 };
-
-static enum weir_status read_from(const struct weir_json *list, struct syslog_config *config, struct weir_error *error)
-{
-	if (!weir_json_exists(list))
-		return WEIR_OK;
-	size_t count = json_array_size(list->value); /* 0 for anything but an array */
-	if (count == 0 || count > SYSLOG_NETWORKS_MAX)
-		return weir_json_fail(list, error, "must list 1 to %d networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"]",
-		                      SYSLOG_NETWORKS_MAX);
-	for (size_t i = 0; i < count; i++) {
-		struct weir_json element = weir_json_element(list, i);
-		const char *text = NULL, *why;
-		enum weir_status status = weir_json_string(&element, &text, error);
-		if (status != WEIR_OK)
-			return status;
-		if (!weir_network_parse(weir_span_of(text), &config->from[i], &why))
-			return weir_json_fail(&element, error, "\"%s\": %s; expected a network such as \"10.0.0.0/8\"", text, why);
-	}
-	config->from_count = (uint32_t)count;
-	return WEIR_OK;
-}
-
-bool syslog_sender(const struct sockaddr_storage *name, struct weir_address *address)
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	if (name->ss_family == AF_INET6) {
-		memcpy(address->bytes, &((const struct sockaddr_in6 *)(const void *)name)->sin6_addr, 16);
-		return true;
-	}
-	if (name->ss_family != AF_INET)
-		return false;
-	memcpy(address->bytes, mapped, sizeof mapped);
-	memcpy(address->bytes + 12, &((const struct sockaddr_in *)(const void *)name)->sin_addr, 4);
-	return true;
-}
-
-bool syslog_takes_from(const struct syslog_config *config, const struct sockaddr_storage *name)
-{
-	struct weir_address address;
-	if (config->from_count == 0)
-		return true;
-	if (!syslog_sender(name, &address))
-		return false;
-	for (uint32_t i = 0; i < config->from_count; i++)
-		if (weir_network_contains(&config->from[i], &address))
-			return true;
-	return false;
-}
 
 enum weir_status syslog_configure(struct syslog_config *config, const struct weir_json *json,
                                   const struct source_context *context, struct time_zone **zone,
@@ -204,9 +151,8 @@ enum weir_status syslog_configure(struct syslog_config *config, const struct wei
 		status = read_listen(&listen_at, config, error);
 	if (status == WEIR_OK)
 		status = refuse_others(json, config->tcp, error);
-	struct weir_json from = weir_json_member(json, "from");
 	if (status == WEIR_OK)
-		status = read_from(&from, config, error);
+		status = source_senders_read(json, &config->from, error);
 	if (status == WEIR_OK && !config->follow)
 		status = weir_json_fail(&follow, error, "cannot be false, because a syslog source has no end; remove it");
 	struct weir_error why = {0};

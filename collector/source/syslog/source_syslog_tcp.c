@@ -247,10 +247,10 @@ static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source
 	const struct sockaddr_storage *name = &tcp->knocking_name;
 	int fd = tcp->knocking;
 	struct weir_address address = {0};
-	(void)syslog_sender(name, &address);
+	(void)source_senders_address(name, &address);
 	char text[WEIR_ADDRESS_TEXT_BYTES];
 	(void)weir_address_format(&address, text);
-	bool takes = syslog_takes_from(&source->config, name);
+	bool takes = source_senders_take(&source->config.from, name);
 	if (takes && !look_for_ended(tcp, source, monotonic_ms))
 		return;
 	tcp->knocking = -1;

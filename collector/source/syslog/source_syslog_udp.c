@@ -100,7 +100,7 @@ void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64
 		if (count <= 0)
 			break;
 		for (int i = 0; i < count; i++) {
-			if (!syslog_takes_from(&source->config, &udp->senders[i])) {
+			if (!source_senders_take(&source->config.from, &udp->senders[i])) {
 				source->refused++;
 				continue;
 			}

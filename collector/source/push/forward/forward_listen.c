@@ -94,6 +94,16 @@ enum weir_status forward_listen(const struct forward_config *config, int *fd, in
 	                : weir_fail(error, WEIR_IO, "cannot listen on %s:%s: %s", config->host, port, strerror(reason));
 }
 
+void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, char text[FORWARD_NAME_BYTES])
+{
+	char host[64], port[8];
+	if (name->ss_family == AF_UNIX || getnameinfo((const struct sockaddr *)name, length, host, sizeof host, port,
+	                                              sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(text, FORWARD_NAME_BYTES, "the unix socket");
+	else
+		snprintf(text, FORWARD_NAME_BYTES, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
+}
+
 void forward_answer_heartbeats(int fd)
 {
 	for (int i = 0; i < HEARTBEATS_AT_ONCE; i++) {

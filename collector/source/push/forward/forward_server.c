@@ -13,7 +13,6 @@
 #include "common/base/clock.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -191,16 +190,6 @@ static bool make_room(struct forward_server *server, int64_t now_ms)
 	return first != NULL;
 }
 
-static void name_peer(const struct sockaddr_storage *name, socklen_t length, char *text)
-{
-	char host[64], port[8];
-	if (name->ss_family == AF_UNIX || getnameinfo((const struct sockaddr *)name, length, host, sizeof host, port,
-	                                              sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-		snprintf(text, FORWARD_NAME_BYTES, "the unix socket");
-	else
-		snprintf(text, FORWARD_NAME_BYTES, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
-}
-
 static void take_connection(struct forward_server *server, int fd, const char *peer, int64_t now_ms)
 {
 	if (server->count >= (size_t)server->config->connections) {
@@ -245,8 +234,13 @@ static void accept_some(struct forward_server *server, int64_t now_ms)
 		socklen_t length = sizeof name;
 		char peer[FORWARD_NAME_BYTES];
 		int fd = accept4(server->listener, (struct sockaddr *)&name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0 && !source_senders_take(&server->config->from, &name)) {
+			add(server, &server->status.refused, 1);
+			close(fd);
+			continue;
+		}
 		if (fd >= 0) {
-			name_peer(&name, length, peer);
+			forward_name_peer(&name, length, peer);
 			take_connection(server, fd, peer, now_ms);
 			continue;
 		}

@@ -7,8 +7,11 @@
 #include "collector/source/push/forward/source_forward.h"
 #include "collector/source/push/push_source.h"
 #include "collector/source/push/push_spool.h"
+#include "collector/source/source_senders.h"
 #include "common/http/tls_stream.h"
 #include "common/match/wildcard.h"
+
+#include <sys/socket.h>
 
 enum {
 	FORWARD_CONNECTIONS_MAX = 16384,
@@ -39,6 +42,8 @@ struct forward_config {
 	char *user, *password; /* NULL: none is asked for */
 	struct weir_http_tls tls;
 	char *certificate, *key, *client_ca;
+	bool knows_senders; /* by a secret or a certificate */
+	struct source_senders from;
 	struct forward_tag *tags;
 	size_t tag_count; /* 0: all are taken */
 	int64_t frame_most, connections, idle_ms, spool_bytes, line_max;
@@ -57,6 +62,9 @@ bool forward_takes_tag(const struct forward_config *config, struct weir_span tag
 /** A socket that listens, and one that receives the heartbeats of UDP (-1: a unix socket has none). */
 WEIR_MUST_USE enum weir_status forward_listen(const struct forward_config *config, int *fd, int *heartbeats,
                                               struct weir_error *error);
+
+/** Writes who has a socket's name: an address and a port, or that it is the unix socket. */
+void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, char text[FORWARD_NAME_BYTES]);
 
 /** Some senders ask by UDP whether anyone is there: a byte says so. @param fd  the socket of heartbeats */
 void forward_answer_heartbeats(int fd);

@@ -87,6 +87,13 @@ static enum weir_status forward_apart(const struct weir_json *json, const struct
 	return WEIR_OK;
 }
 
+static void forward_doubt(const struct source *base, struct weir_text *words)
+{
+	const struct forward_config *config = &((const struct forward_source *)(const void *)base)->config;
+	if (config->socket == NULL)
+		source_senders_doubt(&config->from, config->host, config->knows_senders, words);
+}
+
 static void forward_describe(const struct weir_json *json, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json listen = weir_json_member(json, "listen");
@@ -168,6 +175,7 @@ const struct source_ops source_forward_ops = {
 	.create = forward_new,
 	.apart = forward_apart,
 	.describe = forward_describe,
+	.doubt = forward_doubt,
 	.collect = push_source_collect,
 	.streams = push_source_streams,
 	.fd = push_source_fd,

@@ -74,13 +74,14 @@ const struct weir_json_rule forward_members[] = {
      .meaning = "must be true: there is no end",
      .shape = follow_shape},
 	{.name = "shared_key",
-     .meaning = "what senders must know; without it, anyone who reaches the port may send",
+     .meaning = "what senders must know; needed where other machines reach it, unless client_ca or from is set",
      .shape = weir_shape_secret},
 	{.name = "user",
      .meaning = "the user whose password senders must know, besides the shared key",
      .shape = weir_shape_text},
 	{.name = "password", .meaning = "that user's password", .shape = weir_shape_secret},
 	{.name = "tls", .meaning = "the files of its TLS: certificate, key, client_ca", .shape = tls_shape},
+	SOURCE_SENDERS_MEMBER,
 	{.name = "tags", .meaning = "only these tags are taken; * is any run of characters", .shape = tags_shape},
 	{.name = "max_message",
      .kind = WEIR_JSON_SIZE,
@@ -207,6 +208,22 @@ static enum weir_status read_tags(const struct weir_json *json, struct forward_c
 	return WEIR_OK;
 }
 
+/* A unix socket's permissions say who may send. */
+static enum weir_status read_from(const struct weir_json *json, struct forward_config *config, struct weir_error *error)
+{
+	struct weir_json from = weir_json_member(json, "from"), key = weir_json_member(json, "shared_key");
+	if (config->socket != NULL && weir_json_exists(&from))
+		return weir_json_fail(&from, error, "is only for tcp://");
+	if (config->socket != NULL)
+		return WEIR_OK;
+	config->knows_senders = weir_json_exists(&key) || config->client_ca != NULL;
+	enum weir_status status = source_senders_read(json, &config->from, error);
+	if (status == WEIR_OK)
+		status = source_senders_guard(json, &config->from, config->host, "tcp://127.0.0.1:24224", config->knows_senders,
+		                              "\"shared_key\" or \"tls\".\"client_ca\"", error);
+	return status;
+}
+
 bool forward_takes_tag(const struct forward_config *config, struct weir_span tag)
 {
 	bool taken = config->tag_count == 0;
@@ -239,6 +256,8 @@ enum weir_status forward_configure(const struct weir_json *json, bool opens, str
 		status = read_secrets(json, opens, config, error);
 	if (status == WEIR_OK)
 		status = read_tls(json, config, error);
+	if (status == WEIR_OK)
+		status = read_from(json, config, error);
 	return status == WEIR_OK ? read_tags(json, config, error) : status;
 }
 

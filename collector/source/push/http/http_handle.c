@@ -79,10 +79,29 @@ static void refuse(const struct http_call *call, const struct http_door *door, u
 	}
 }
 
+/* A peer of IPv4, which a socket of both kinds has as an address of IPv6, is the same. */
+static bool is_sender(const struct http_config *config, const struct weir_http_request *request)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	struct weir_span peer = weir_http_peer(request);
+	struct weir_address address;
+	if (config->from.count == 0)
+		return true;
+	if (peer.length != 4 && peer.length != sizeof address.bytes)
+		return false;
+	memcpy(address.bytes, mapped, sizeof mapped);
+	memcpy(address.bytes + sizeof address.bytes - peer.length, peer.at, peer.length);
+	return source_senders_have(&config->from, &address);
+}
+
 bool http_admit(struct http_source *source, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	const struct http_config *config = &source->config;
 	const struct http_call call = {.source = source, .request = request, .reply = reply};
+	if (!is_sender(config, request)) {
+		refuse(&call, door_of(source, request), 403, "your address is in no network of this source's \"from\"");
+		return false;
+	}
 	if (config->token_count > 0 && !has_token(config, request)) {
 		bool some = weir_http_field(request, "Authorization") != NULL ||
 		            weir_http_field(request, "X-Amz-Firehose-Access-Key") != NULL;
@@ -93,7 +112,7 @@ bool http_admit(struct http_source *source, const struct weir_http_request *requ
 		return false;
 	}
 	/* A page of any site can make a browser on this machine send a form here; it names its site as it does. */
-	if (config->token_count == 0 && config->client_ca == NULL && weir_http_field(request, "Origin") != NULL) {
+	if (!http_knows_senders(config) && weir_http_field(request, "Origin") != NULL) {
 		refuse(&call, door_of(source, request), 403, "browsers may not push here: set \"token\"");
 		return false;
 	}

@@ -6,6 +6,7 @@
 #include "collector/source/push/decode/decode.h"
 #include "collector/source/push/http/source_http.h"
 #include "collector/source/push/push_source.h"
+#include "collector/source/source_senders.h"
 #include "common/http/http.h"
 
 #include <semaphore.h>
@@ -24,6 +25,7 @@ struct http_config {
 	char *tokens[HTTP_TOKENS_MOST];
 	size_t token_count;
 	char *certificate, *key, *client_ca; /* NULL: plain HTTP */
+	struct source_senders from;
 	int64_t body_most_bytes, spool_bytes, connections, line_max;
 };
 
@@ -40,6 +42,8 @@ WEIR_MUST_USE enum weir_status http_configure(struct http_config *config, const 
 /** Opens the tokens. */
 WEIR_MUST_USE enum weir_status http_open_tokens(struct http_config *config, const struct weir_json *json,
                                                 struct weir_error *error);
+/** Whether it asks for a token or a certificate. */
+bool http_knows_senders(const struct http_config *config);
 void http_config_deinit(struct http_config *config);
 
 struct http_source {

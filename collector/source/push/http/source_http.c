@@ -130,6 +130,12 @@ static enum weir_status http_apart(const struct weir_json *config, const struct 
 	return WEIR_OK;
 }
 
+static void http_doubt(const struct source *base, struct weir_text *words)
+{
+	const struct http_config *config = &((const struct http_source *)(const void *)base)->config;
+	source_senders_doubt(&config->from, config->host, http_knows_senders(config), words);
+}
+
 static void http_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
 {
 	struct weir_json listen = weir_json_member(config, "listen"), path = weir_json_member(config, "path");
@@ -152,6 +158,7 @@ const struct source_ops source_http_ops = {
 	.create = http_new,
 	.apart = http_apart,
 	.describe = http_describe,
+	.doubt = http_doubt,
 	.collect = push_source_collect,
 	.streams = push_source_streams,
 	.fd = push_source_fd,

@@ -63,6 +63,7 @@ const struct weir_json_rule http_members[] = {
 	{.name = "path", .kind = WEIR_JSON_TEXT, .offset = AT(asked_path), .meaning = "where lines and JSON are taken"},
 	SOURCE_FORMAT_RULE,
 	{.name = "token", .meaning = "what senders must show; a list: one of them", .shape = tokens_shape},
+	SOURCE_SENDERS_MEMBER,
 	{.name = "tls", .meaning = "its certificate; without it, HTTP is plain", .shape = tls_shape},
 	{.name = "follow",
      .kind = WEIR_JSON_FLAG,
@@ -137,6 +138,11 @@ static enum weir_status read_tls(const struct weir_json *json, struct http_confi
 	return WEIR_OK;
 }
 
+bool http_knows_senders(const struct http_config *config)
+{
+	return config->token_count > 0 || config->client_ca != NULL;
+}
+
 /* What the members have to do with one another. */
 static enum weir_status check(const struct weir_json *json, struct http_config *config, struct weir_error *error)
 {
@@ -155,12 +161,12 @@ static enum weir_status check(const struct weir_json *json, struct http_config *
 	if (config->body_most_bytes > config->spool_bytes / 4)
 		return weir_json_fail(weir_json_exists(&body) ? &body : json, error,
 		                      "\"max_body\" must be at most a quarter of \"spool\"");
-	if (config->token_count == 0 && config->client_ca == NULL && !weir_listen_is_loopback(config->host))
-		return weir_json_fail(&listen, error,
-		                      "must be a loopback address such as \"127.0.0.1:8089\" unless \"token\" or "
-		                      "\"tls\".\"client_ca\" is set: anyone who can reach it could have others blocked");
 	config->path = weir_copy(config->asked_path, strlen(config->asked_path));
-	return WEIR_OK;
+	enum weir_status status = source_senders_read(json, &config->from, error);
+	if (status == WEIR_OK)
+		status = source_senders_guard(json, &config->from, config->host, "127.0.0.1:8089", http_knows_senders(config),
+		                              "\"token\" or \"tls\".\"client_ca\"", error);
+	return status;
 }
 
 enum weir_status http_configure(struct http_config *config, const struct weir_json *json, bool secrets,
