@@ -416,7 +416,7 @@ def test_an_exempt_key_is_not_counted(place):
 
 
 def test_the_command_says_the_answer(place):
-    weir, port = start(place, [zone("site", [sliding(3, "1h")], key=("user",)),
+    weir, port = start(place, [zone("site", [sliding(3, "1h")], key=("user",), exempt=["root"]),
                                   zone("two", [sliding(3, "1h")], key=("user", "path"))])
     config = place.path("weir.json")
 
@@ -429,6 +429,12 @@ def test_the_command_says_the_answer(place):
     assert code == 0 and out.startswith("ann would pass in zone site: 2 of 3 left"), out
     code, out, _ = check("ann", "--zone", "site", "--config", config, "--cost", "3")
     assert code == 1 and "is blocked in zone site: 2 of 3 left; the same passes in " in out, out
+    code, out, _ = check("root", "--zone", "site", "--config", config, "--cost", "2")
+    assert code == 0 and out == "root passed in zone site: 3 of 3 left; it is not counted, as the key is exempt or allowed\n", out
+    for words, counted in ((["root"], False), (["root", "--peek"], False), (["eve"], True), (["eve", "--peek"], False),
+                           (["eve", "--cost", "0"], False), (["eve", "--cost", "2"], True)):
+        answer = json.loads(check(*words, "--zone", "site", "--config", config, "--json")[1])
+        assert answer["counted"] is counted, (words, answer)
     code, out, _ = check("ann", "/a|b", "--zone", "two", "--config", config, "--json")
     answer = json.loads(out)
     assert code == 0 and answer["key"] == "ann|/a\\|b" and answer["counted"] and answer["remaining"] == 2, answer

@@ -60,7 +60,8 @@ static const struct weir_argument_option options_table[] = {
 static const struct weir_argument_section sections[] = {
 	{"What it counts",
      "It is a check like that of a gateway. It counts in the key's bucket, and may block the key. With --peek nothing "
-     "is counted, and the answer is that of a check that came now."},
+     "is counted, and the answer is that of a check that came now. A key that is exempt passes and is not counted: the "
+     "answer says so, in JSON by \"counted\": false."},
 	{"What it is told while nothing can be judged",
      "With checks.on_unavailable allow or deny it passes or is blocked then, and the answer says that no limit was asked: "
      "in JSON \"unavailable\" is true, and there are no numbers."},
@@ -255,6 +256,15 @@ static bool is_unavailable(const int64_t numbers[NUMBERS])
 	return numbers[1] == 0;
 }
 
+/*
+ * What passed and left the limit as if nothing had come is in no count: the key is exempt, or an operator allows it. What is
+ * counted takes at least 1, which is free again later.
+ */
+static bool is_passed_over(const struct check *check, const int64_t numbers[NUMBERS])
+{
+	return !check->peek && check->cost > 0 && numbers[0] == 0 && numbers[2] == numbers[1] && numbers[4] == 0;
+}
+
 static void put_words(struct weir_text *text, const struct check *check, const int64_t numbers[NUMBERS])
 {
 	struct weir_span key = key_of(check);
@@ -279,6 +289,8 @@ static void put_words(struct weir_text *text, const struct check *check, const i
 		weir_text_puts(text, "; all of it is free in ");
 		put_time(text, numbers[4]);
 	}
+	if (is_passed_over(check, numbers))
+		weir_text_puts(text, "; it is not counted, as the key is exempt or allowed");
 	weir_text_puts(text, "\n");
 }
 
@@ -293,7 +305,7 @@ static void put_json(struct weir_text *text, const struct check *check, const in
 	if (is_unavailable(numbers)) {
 		weir_json_write_bool(&json, "unavailable", true);
 	} else {
-		weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0);
+		weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0 && !is_passed_over(check, numbers));
 		weir_json_write_int(&json, "limit", numbers[1]);
 		weir_json_write_int(&json, "remaining", numbers[2]);
 		weir_json_write_int(&json, "retry_after_ms", numbers[3]);
