@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
 #include "common/bytes/secret.h"
+#include "common/cluster/kept_note.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -127,11 +128,16 @@ void api_troubles(struct api *api, struct weir_json_writer *json)
 	weir_text_deinit(&lines);
 }
 
-int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms)
+int64_t api_kept_from(const struct api_call *call, enum weir_archive_table table, int64_t grain_ms)
 {
-	const struct weir_config *config = api->options.config; /* a command that asks for itself has none */
+	const struct weir_config *config = call->api->options.config; /* a command that asks for itself has none */
 	int64_t keep_ms = config != NULL ? config->archiver.keep_ms[table] : 0;
-	return keep_ms > 0 ? weir_begin_of(weir_wall_ms() - keep_ms + grain_ms - 1, grain_ms) : API_ALL_KEPT;
+	int64_t from_ms = keep_ms > 0 ? weir_wall_ms() - keep_ms : 0;
+	struct weir_kept_note note;
+	struct weir_error ignored; /* of a store that fails: what is asked next says it */
+	if (weir_kept_note_get(call->store, &note, &ignored) == WEIR_OK && note.from_ms[table] > from_ms)
+		from_ms = note.from_ms[table];
+	return from_ms > 0 ? weir_begin_of(from_ms + grain_ms - 1, grain_ms) : API_ALL_KEPT;
 }
 
 void api_write_kept_from(struct weir_json_writer *json, int64_t kept_from_ms)

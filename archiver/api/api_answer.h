@@ -52,10 +52,12 @@ void api_figures(struct api *api, struct weir_json_writer *json);
 /** Writes the member "troubles", likewise. */
 void api_troubles(struct api *api, struct weir_json_writer *json);
 /**
- * From when on a table has all its rows, as archiver.keep_* says: the first hour or day that is younger than that, as a
- * whole. What is before may be deleted. API_ALL_KEPT: nothing is, as far as is known.
+ * From when on a table has all its rows, as archiver.keep_* and the archive itself say: the first hour or day from then on,
+ * as a whole. What is before may be deleted. API_ALL_KEPT: nothing is, as far as is known.
+ *
+ * @param call  with a store
  */
-int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms);
+int64_t api_kept_from(const struct api_call *call, enum weir_archive_table table, int64_t grain_ms);
 /** Writes it as the member "kept_from_ms". */
 void api_write_kept_from(struct weir_json_writer *json, int64_t kept_from_ms);
 

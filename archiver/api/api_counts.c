@@ -113,7 +113,7 @@ static int64_t kept_from(const struct api_call *call)
 	enum weir_archive_table table = !given(call, API_KEY) ? WEIR_ARCHIVE_TOTALS
 	                                : daily               ? WEIR_ARCHIVE_DAILY
 	                                                      : WEIR_ARCHIVE_HOURLY;
-	return api_kept_from(call->api, table, daily ? WEIR_DAY_MS : WEIR_HOUR_MS);
+	return api_kept_from(call, table, daily ? WEIR_DAY_MS : WEIR_HOUR_MS);
 }
 
 static void begin_object(const struct api_call *call, struct weir_json_writer *json)

@@ -27,7 +27,7 @@ enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL }
 static void round_where_hours_are_gone(struct api_call *call)
 {
 	struct api_parameters *asked = &call->parameters;
-	int64_t hours_from_ms = api_kept_from(call->api, WEIR_ARCHIVE_HOURLY, WEIR_HOUR_MS);
+	int64_t hours_from_ms = api_kept_from(call, WEIR_ARCHIVE_HOURLY, WEIR_HOUR_MS);
 	if (asked->from_ms != weir_day_of(asked->from_ms) && asked->from_ms < hours_from_ms)
 		asked->from_ms = weir_day_of(asked->from_ms);
 	int64_t last_day_ms = weir_day_of(asked->to_ms);
@@ -203,7 +203,7 @@ bool api_top_answer(struct api_call *call)
 	weir_json_write_words(&json, "by", api_by_name(asked->by));
 	weir_json_write_int(&json, "from_ms", asked->from_ms);
 	weir_json_write_int(&json, "to_ms", asked->to_ms);
-	api_write_kept_from(&json, api_kept_from(call->api, WEIR_ARCHIVE_DAILY, WEIR_DAY_MS));
+	api_write_kept_from(&json, api_kept_from(call, WEIR_ARCHIVE_DAILY, WEIR_DAY_MS));
 	weir_json_write_array(&json, "top");
 	if (!api_listing_page(call, &view, &json, NULL))
 		return false;

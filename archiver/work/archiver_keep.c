@@ -8,6 +8,7 @@
 #include "archiver/work/internal.h"
 
 #include "common/base/clock.h"
+#include "common/cluster/kept_note.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,6 +76,24 @@ static enum weir_status note_last(const struct archiver *archiver, int64_t now_m
 	return store->ops->note_put(store, KEPT_NOTE, weir_span_of(digits), error);
 }
 
+/*
+ * Notes from when on all rows are kept, before others are deleted. For the next minute they are deleted by that time, so
+ * that the note is never behind what is done.
+ *
+ * @param now_ms  by what time rows are to be deleted; set to by what time they may be
+ */
+static enum weir_status note_kept(struct archiver *archiver, int64_t *now_ms, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (archiver->kept_ms == 0 || *now_ms - archiver->kept_ms >= NOTE_MS)
+		status = weir_kept_note_add(archiver->store, archiver->options.config->archiver.keep_ms, *now_ms, error);
+	else if (*now_ms > archiver->kept_ms)
+		*now_ms = archiver->kept_ms;
+	if (status == WEIR_OK && *now_ms > archiver->kept_ms)
+		archiver->kept_ms = *now_ms;
+	return status;
+}
+
 static void tell_clock(struct archiver *archiver, int64_t now_ms, int64_t wall_ms)
 {
 	char day[32];
@@ -108,7 +127,10 @@ static enum weir_status keep(struct archiver *archiver, bool *more, struct weir_
 		now_ms = keep_clock_now(&archiver->keep_clock, wall_ms, last_ms, weir_monotonic_ms());
 		tell_clock(archiver, now_ms, wall_ms);
 	}
-	status = store->ops->keep(store, archiver->options.config->archiver.keep_ms, now_ms, more, error);
+	if (!forever)
+		status = note_kept(archiver, &now_ms, error);
+	if (status == WEIR_OK)
+		status = store->ops->keep(store, archiver->options.config->archiver.keep_ms, now_ms, more, error);
 	if (status == WEIR_OK && !forever && (!noted || llabs(now_ms - last_ms) >= NOTE_MS))
 		status = note_last(archiver, now_ms, error);
 	return status;

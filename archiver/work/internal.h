@@ -62,6 +62,7 @@ struct archiver {
 	int64_t ask_ms;           /* monotonic: while the store fails and nothing is to be stored, when to ask it again */
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
 	struct keep_clock keep_clock;
+	int64_t kept_ms; /* Unix ms: by this time rows are deleted, as was noted before; 0: nothing is noted yet */
 	struct weir_fault store_fault, bus_fault, keep_fault, clock_fault, lost_fault;
 	struct weir_lasting bus_fails;
 	struct weir_notice skipped, moved;

@@ -169,6 +169,38 @@ def test_it_reads_along_with_a_run_that_holds_the_state(place):
     served.end()
 
 
+def test_what_is_deleted_is_told_without_a_configuration(place):
+    """The archive itself says from when on all is there, of settings of before, too."""
+    day_s = int(time.time()) // 86400 * 86400 - 3 * 86400
+    place.write("log", lines("192.0.2.1", 40, day_s + 3600) + lines("192.0.2.2", 3, day_s + 7200) + lines("192.0.2.3", 1, int(time.time())))
+    config, state = configured(place, follow=True, keep_hourly="30h"), place.path("state")
+    run = place.start("run", "--config", config, "--state", state, "--decisions", place.path("out"))
+
+    def hours():
+        with contextlib.suppress(sqlite3.OperationalError), \
+                contextlib.closing(sqlite3.connect(f"file:{state}/weir.db?mode=ro", uri=True)) as database:
+            return database.execute("SELECT COUNT(*), SUM(passed + blocked) FROM count_hourly").fetchone()
+        return None
+    until(lambda: in_rows(state) is not None and sum(filter(None, in_rows(state))) == 44, "it is archived", running=run)
+    assert run.stop() == 0, run.said()
+    run = place.start("run", "--config", config, "--state", state, "--decisions", place.path("out"))
+    until(lambda: "following" in run.said() and hours() == (1, 1), "the hours are deleted", running=run)
+    assert run.stop() == 0, run.said()
+    configured(place, follow=True, keep_hourly="900d")
+    run = place.start("run", "--config", config, "--state", state, "--decisions", place.path("out"))
+    until(lambda: "following" in run.said(), "it runs with another setting", running=run)
+    served = Served(place, "--state", state)
+    first = (day_s + 7200) * 1000
+    top = served.get("top", **{"zone": "site", "grain": "hour", "from": first, "to": first + 3600000})
+    assert (top["from_ms"], top["to_ms"]) == (day_s * 1000, (day_s + 86400) * 1000), top
+    assert [(one["key"], one["total"]) for one in top["top"]] == [("192.0.2.1", 40), ("192.0.2.2", 3)], top
+    counts = served.get("counts", **{"zone": "site", "key": "192.0.2.1", "from": first, "to": first + 3600000})
+    assert counts["kept_from_ms"] > first and counts["counts"] == [], counts
+    assert served.get("counts", **{"zone": "site", "from": first, "to": first + 3600000})["kept_from_ms"] is None
+    served.end()
+    assert run.stop() == 0, run.said()
+
+
 def test_a_directory_that_cannot_be_written(place):
     """Mounted read-only, as a backup is."""
     state = finished(place)
