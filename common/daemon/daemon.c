@@ -283,7 +283,7 @@ static enum weir_exit work(struct weir_daemon *daemon, void *self)
 	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
 	    serve(daemon, role->pages(self), &error) != WEIR_OK)
 		return fail(daemon, &error, WEIR_EXIT_FAILED);
-	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&daemon->log);
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&daemon->log, daemon->state, &daemon->lock);
 	enum weir_exit code = run(daemon, self);
 	weir_heartbeat_stop(heartbeat);
 	return code;

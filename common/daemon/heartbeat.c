@@ -13,11 +13,31 @@ enum { PERIOD_MS = 1000 };
 
 struct weir_heartbeat {
 	const struct weir_log *log;
+	const char *directory; /* NULL: none */
+	const struct weir_directory_lock *held;
+	struct weir_fault fault;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool stopping;
 };
+
+/* Another process could be started in what takes the directory's place, and would do the same work. */
+static void look_at_directory(struct weir_heartbeat *heartbeat)
+{
+	if (heartbeat->directory == NULL)
+		return;
+	if (weir_directory_stands(heartbeat->directory, heartbeat->held))
+		weir_fault_over(&heartbeat->fault, heartbeat->log, "state", "the state directory %s is there again",
+		                heartbeat->directory);
+	else
+		weir_fault_raise_at(
+			&heartbeat->fault, heartbeat->log, WEIR_LOG_ERROR, "state",
+			"the state directory %s, or the file lock in it, was removed or replaced while this process works in it. It "
+			"goes on, but what it keeps there may be gone at the next start. Move it back; if it is lost, restart this "
+			"process (runbook: positions-unsaved)",
+			heartbeat->directory);
+}
 
 static void *beat(void *context)
 {
@@ -34,6 +54,7 @@ static void *beat(void *context)
 			         "is lost. If nobody stopped it, look at the machine's load and memory "
 			         "(runbook: process-suspended)",
 			         weir_age(late_ms, age));
+		look_at_directory(heartbeat);
 		struct weir_deadline deadline = weir_deadline_in_ms(PERIOD_MS);
 		while (!heartbeat->stopping && weir_condition_wait(&heartbeat->wake, &heartbeat->lock, &deadline))
 			;
@@ -49,10 +70,13 @@ static void free_all(struct weir_heartbeat *heartbeat)
 	free(heartbeat);
 }
 
-struct weir_heartbeat *weir_heartbeat_start(const struct weir_log *log)
+struct weir_heartbeat *weir_heartbeat_start(const struct weir_log *log, const char *directory,
+                                            const struct weir_directory_lock *lock)
 {
 	struct weir_heartbeat *heartbeat = weir_alloc(1, sizeof *heartbeat);
 	heartbeat->log = log;
+	heartbeat->directory = directory;
+	heartbeat->held = lock;
 	pthread_mutex_init(&heartbeat->lock, NULL);
 	weir_condition_init(&heartbeat->wake);
 	if (pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0)

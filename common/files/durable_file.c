@@ -239,6 +239,17 @@ cleanup:
 	return status;
 }
 
+bool weir_directory_stands(const char *directory, const struct weir_directory_lock *lock)
+{
+	char path[WEIR_PATH_BYTES];
+	struct stat own, there;
+	struct weir_error ignored;
+	return lock->fd < 0 || weir_path_format(path, &ignored, "%s/lock", directory) != WEIR_OK ||
+	       fstat(lock->fd, &own) != 0 ||
+	       (stat(path, &there) != 0 ? errno != ENOENT && errno != ENOTDIR
+	                                : own.st_ino == there.st_ino && own.st_dev == there.st_dev);
+}
+
 enum weir_directory_use weir_directory_look(const char *directory)
 {
 	char path[WEIR_PATH_BYTES];

@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { WEIR_PATH_BYTES = PATH_MAX };
@@ -59,6 +60,9 @@ struct weir_directory_lock {
 WEIR_MUST_USE enum weir_status weir_directory_lock(const char *directory, struct weir_directory_lock *lock,
                                                    struct weir_error *error);
 void weir_directory_unlock(struct weir_directory_lock *lock);
+
+/** Whether the directory at this path is still the one that was taken: it was neither removed nor replaced. */
+bool weir_directory_stands(const char *directory, const struct weir_directory_lock *lock);
 
 /* Who has a directory, as far as its lock says. */
 enum weir_directory_use {

@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -534,6 +535,46 @@ def test_a_damaged_state_is_refused_in_words(place):
             file.write(b"\xff" * 4096)
     done = place.run(*arguments)
     assert done.code() in (1, 2) and place.path("state") in done.said(), (done.code(), done.said())
+
+
+def test_a_state_that_is_taken_away_is_told_and_goes_on_when_it_is_back(place):
+    """The archive's file, the log, or the whole directory: moved, or with another in its place."""
+    state, away = place.path("state"), place.path("away")
+    follow = Following(place, state, place.path("out"), archive=True)
+    follow.feed(10)
+    until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+    assert follow.troubles() == [] and follow.state_up() == 1
+    first = len(follow.weir.said())
+    for name in ("weir.db", "log", "lock", ""):
+        for replaced in (False, True):
+            before = len(follow.weir.said())
+            path = os.path.join(state, name) if name else state
+            os.rename(path, away)
+            if replaced and os.path.isdir(away):
+                os.mkdir(path)
+            elif replaced:
+                place.write(path, "")
+            until(lambda: follow.state_up() == 0, f"its page says that {path} is gone", running=follow.weir)
+            if before == first:
+                follow.await_said(f"{path} was removed while it is open", before=before)
+            word = "replaced" if replaced and name in ("weir.db", "log") else "removed"
+            assert any(word in words and state in words for words in follow.troubles()), (path, follow.troubles())
+            follow.feed(5)
+            until(lambda: len(lines_of(follow.out)) == follow.users, "it goes on judging", running=follow.weir)
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            os.rename(away, path)
+            if before == first:
+                follow.await_said("is there again", before=before)
+            until(lambda: follow.state_up() == 1 and follow.troubles() == [], "all is well", running=follow.weir)
+    follow.await_all()
+    follow.end()
+    follow.weir = place.start(*follow.arguments)
+    follow.feed(10)
+    follow.await_all()
+    follow.end()
+    with contextlib.closing(sqlite3.connect(os.path.join(state, "weir.db"))) as database:
+        assert database.execute("SELECT SUM(passed + blocked) FROM zone_hourly").fetchone()[0] == 2 * follow.users
 
 
 def of_servers(port):

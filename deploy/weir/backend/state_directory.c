@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define KIND_NOTE "kind"
@@ -33,6 +34,66 @@ static enum weir_status check_kind(struct state_directory *state, const char *ki
 	return status;
 }
 
+static const char *const part_names[STATE_PARTS] = {
+	[STATE_DATABASE] = "weir.db",
+	[STATE_DATABASE_LOG] = "weir.db-wal",
+	[STATE_DATABASE_INDEX] = "weir.db-shm",
+	[STATE_LOG] = "log",
+};
+
+/* @return false: it is not there */
+static bool find_part(const struct state_directory *state, int which, struct state_part *part)
+{
+	char path[WEIR_PATH_BYTES];
+	struct stat about;
+	struct weir_error ignored;
+	*part = (struct state_part){0};
+	if (weir_path_format(path, &ignored, "%s/%s", state->path, part_names[which]) != WEIR_OK || stat(path, &about) != 0)
+		return false;
+	*part = (struct state_part){about.st_dev, about.st_ino};
+	return true;
+}
+
+void state_directory_note_log(struct state_directory *state)
+{
+	(void)find_part(state, STATE_LOG, &state->parts[STATE_LOG]);
+}
+
+static bool part_stands(const struct state_directory *state, int which, struct weir_text *why)
+{
+	const struct state_part *opened = &state->parts[which];
+	struct state_part now;
+	bool there = find_part(state, which, &now);
+	if (opened->inode == 0 || (there && now.inode == opened->inode && now.device == opened->device))
+		return true;
+	weir_text_printf(why, "%s/%s was %s while it is open\n", state->path, part_names[which],
+	                 there ? "replaced" : "removed");
+	return false;
+}
+
+bool state_directory_stands(const struct state_directory *state, struct weir_text *why)
+{
+	bool good = true;
+	for (int which = 0; which < STATE_PARTS; which++)
+		good &= part_stands(state, which, why);
+	if (good && !weir_directory_stands(state->path, &state->lock)) {
+		weir_text_printf(why, "%s/lock was removed or replaced while it is held\n", state->path);
+		good = false;
+	}
+	return good;
+}
+
+enum weir_status state_directory_open_another(const struct state_directory *state, struct weir_store **store,
+                                              struct weir_error *error)
+{
+	struct weir_text why = {0};
+	enum weir_status status = WEIR_OK;
+	if (!state_directory_stands(state, &why))
+		status = weir_fail(error, WEIR_IO, "%.*s", (int)(why.length - 1), why.at);
+	weir_text_deinit(&why);
+	return status == WEIR_OK ? weir_store_sqlite_open(state->path, store, error) : status;
+}
+
 enum weir_status state_directory_open(struct state_directory *state, const char *path, const char *kind,
                                       struct weir_error *error)
 {
@@ -45,6 +106,8 @@ enum weir_status state_directory_open(struct state_directory *state, const char 
 		status = weir_store_sqlite_open(path, &state->store, error);
 	if (status == WEIR_OK)
 		status = check_kind(state, kind, error);
+	for (int which = STATE_DATABASE; which <= STATE_DATABASE_INDEX && status == WEIR_OK; which++)
+		(void)find_part(state, which, &state->parts[which]);
 	return status;
 }
 

@@ -15,14 +15,23 @@
 #ifndef DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
 #define DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
 
+#include "common/base/text.h"
 #include "common/files/durable_file.h"
 #include "common/store/store.h"
+
+enum { STATE_DATABASE, STATE_DATABASE_LOG, STATE_DATABASE_INDEX, STATE_LOG, STATE_PARTS };
+
+/* Of a file or a directory that is kept open. */
+struct state_part {
+	uint64_t device, inode; /* 0, 0: not known */
+};
 
 struct state_directory {
 	const char *path; /* borrowed */
 	struct weir_directory_lock lock;
 	bool locked;
 	struct weir_store *store;
+	struct state_part parts[STATE_PARTS]; /* as they were when they were opened */
 };
 
 /**
@@ -32,6 +41,24 @@ struct state_directory {
  */
 WEIR_MUST_USE enum weir_status state_directory_open(struct state_directory *state, const char *path, const char *kind,
                                                     struct weir_error *error);
+
+/** Takes down that the log in it is open, too. */
+void state_directory_note_log(struct state_directory *state);
+/**
+ * Whether all that is kept open in it is still there: neither removed nor replaced. What is written to the one that was is
+ * gone at the next start.
+ *
+ * @param why  appended to
+ * @thread any
+ */
+bool state_directory_stands(const struct state_directory *state, struct weir_text *why);
+
+/**
+ * Opens its store once more, for another thread. Not where it does not stand: a file in its place would become a store of
+ * its own, and SQLite would empty the log that lies beside it.
+ */
+WEIR_MUST_USE enum weir_status state_directory_open_another(const struct state_directory *state,
+                                                            struct weir_store **store, struct weir_error *error);
 
 /**
  * Opens it to look at it, beside the process that may hold it: as of this moment, and nothing can be written.

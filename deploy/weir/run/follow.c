@@ -52,7 +52,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_PERIOD_MS = 50, TAKE_PERIOD_MS = 2, GATEWAYS_WAIT_MS = 10000 };
+enum { WATCH_PERIOD_MS = 50, TAKE_PERIOD_MS = 2, GATEWAYS_WAIT_MS = 10000, STATE_PERIOD_MS = 1000 };
 
 struct follow {
 	struct run_options *options; /* borrowed; a reload puts another configuration in */
@@ -83,14 +83,15 @@ struct follow {
 	struct monitor *monitor;
 	struct override_control overrides;
 	struct control *control;
-	struct weir_fault bus_fault;
+	struct weir_fault bus_fault, state_fault;
+	int64_t state_look_ms; /* monotonic: when it is looked at again */
 	struct weir_exempt_watch exempt;
 	int64_t started_ms;
 };
 
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
-	return weir_store_sqlite_open(context, store, error);
+	return state_directory_open_another(context, store, error);
 }
 
 static enum weir_status open_state(struct follow *follow, struct weir_error *error)
@@ -110,6 +111,8 @@ static enum weir_status open_state(struct follow *follow, struct weir_error *err
 	};
 	if (status == WEIR_OK)
 		status = weir_bus_local_open(log_path, &bus, &follow->bus, error);
+	if (status == WEIR_OK)
+		state_directory_note_log(&follow->state);
 	if (status == WEIR_OK)
 		status = source_memory_open(path, &follow->memory, error);
 	if (status == WEIR_OK)
@@ -147,11 +150,10 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 	uint64_t seed;
 	uint32_t count = (uint32_t)follow->options->config->limiter.threads;
 	enum weir_status status = state_directory_seed(&follow->state, &seed, error);
-	char *path = (char *)(uintptr_t)follow->state.path;
 	if (status == WEIR_OK)
-		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_writer, error);
+		status = checkpoint_io_start(open_store, &follow->state, follow->log, &follow->checkpoint_writer, error);
 	if (status == WEIR_OK)
-		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_reader, error);
+		status = checkpoint_io_start(open_store, &follow->state, follow->log, &follow->checkpoint_reader, error);
 	if (status == WEIR_OK)
 		status = limiter_checks_new(follow->options->config, follow->options->lists, count, NULL, follow->log,
 		                            &follow->checks, error);
@@ -253,7 +255,7 @@ static void start_arming(struct follow *follow)
 	follow->arming = arming_new(&(struct arming_options){.bus = follow->bus,
 	                                                     .log = follow->log,
 	                                                     .open_store = open_store,
-	                                                     .store_context = (char *)(uintptr_t)follow->state.path,
+	                                                     .store_context = &follow->state,
 	                                                     .is_mine = always,
 	                                                     .apply = apply_armed,
 	                                                     .context = follow});
@@ -322,7 +324,7 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.assignment = follow->assignment,
 		.standalone = true,
 		.open_store = open_store,
-		.context = (char *)(uintptr_t)follow->state.path,
+		.context = &follow->state,
 		.log = follow->log,
 	};
 	status = archiver_start(&options, &follow->archiver, error);
@@ -341,7 +343,7 @@ static enum weir_status start_api(struct follow *follow, struct weir_error *erro
 		.hash = follow->hash,
 		.log = follow->log,
 		.open_store = open_store,
-		.context = (char *)(uintptr_t)follow->state.path,
+		.context = &follow->state,
 		.figures = write_figures,
 		.figures_context = follow,
 		.troubles = monitor_troubles,
@@ -427,6 +429,7 @@ static enum weir_status start_pages(struct follow *follow, struct weir_error *er
 		.fetch = options->fetch,
 		.hosts = weir_exempt_lists_hosts(options->lists),
 		.bus = follow->bus,
+		.state = &follow->state,
 		.decisions = follow->decisions,
 		.shadow = follow->shadow,
 		.checkpoint_writer = follow->checkpoint_writer,
@@ -569,6 +572,30 @@ static void log_bus_problem(struct follow *follow)
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
 
+/* Files that somebody takes away are written on, and nothing fails before the next start. */
+static void log_state_problem(struct follow *follow)
+{
+	struct weir_text why = {0};
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < follow->state_look_ms)
+		return;
+	follow->state_look_ms = now_ms + STATE_PERIOD_MS;
+	if (state_directory_stands(&follow->state, &why)) {
+		weir_fault_over(&follow->state_fault, follow->log, "state",
+		                "the state in %s is there again, and takes what is stored", follow->state.path);
+	} else {
+		weir_text_append(&why, "", 1);
+		why.at[strcspn(why.at, "\n")] = '\0';
+		weir_fault_raise_at(
+			&follow->state_fault, follow->log, WEIR_LOG_ERROR, "state",
+			"%s. Judging goes on, but nothing of it can be kept: the next start would not know it, nor who "
+			"is blocked. Move it back, and all goes on; if it is lost, restart this process: what a copy of "
+			"the state does not have, it begins anew (runbook: positions-unsaved)",
+			why.at);
+	}
+	weir_text_deinit(&why);
+}
+
 static void announce(struct announcements *announcements, const struct follow *follow)
 {
 	for (uint32_t i = 0; i < follow->bus->partitions; i++) {
@@ -612,6 +639,7 @@ static void watch(struct follow *follow)
 		if (follow->arming != NULL)
 			arming_step(follow->arming);
 		log_bus_problem(follow);
+		log_state_problem(follow);
 		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
 		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);

@@ -26,7 +26,8 @@ enum { STATE_UP, DECISIONS_UP, METRIC_COUNT };
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[STATE_UP] =
 		{"weir_run_state_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-         "1 while the state directory takes what is written: the log of events and decisions, and checkpoints. "
+         "1 while the state directory takes what is written: the log of events and decisions, and checkpoints, and nothing in "
+         "it that is open was removed or replaced. "
          "Otherwise 0: the System view and the process's log say why, and /readyz where the log of events takes nothing, "
          "so that reading waits and nothing is judged."},
 	[DECISIONS_UP] = {"weir_run_decisions_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
@@ -80,6 +81,7 @@ static void state_metrics(const struct monitor_options *of, struct weir_text *pa
 	struct weir_text why = {0};
 	bool up = takes_events(of, &why);
 	up &= takes_checkpoints(of, &why);
+	up &= state_directory_stands(of->state, &why);
 	weir_metrics_gauge(page, &metrics[STATE_UP], up);
 	weir_metrics_gauge(page, &metrics[DECISIONS_UP], takes_decisions(of, &why));
 	weir_text_deinit(&why);
@@ -142,6 +144,7 @@ void monitor_troubles(void *context, struct weir_text *lines)
 		weir_text_puts(lines, thread_stopped);
 	(void)ready(of, lines);
 	(void)takes_checkpoints(of, lines);
+	(void)state_directory_stands(of->state, lines);
 }
 
 static void handle_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)

@@ -14,6 +14,7 @@
 #include "common/exempt/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/sink.h"
 #include "limiter/daemon/limiter_checks.h"
 #include "limiter/worker/worker.h"
@@ -39,6 +40,7 @@ struct monitor_options {
 	struct weir_exempt_fetch *fetch;
 	struct weir_verified_hosts *hosts;
 	struct weir_bus *bus; /* the log in the state directory */
+	const struct state_directory *state;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 };
 

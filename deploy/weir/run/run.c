@@ -75,7 +75,7 @@ static enum weir_exit run(struct run_options *options)
 	if (options->once)
 		return run_once(options, &log, &progress);
 	gateway_list_tell_misses(&options->gateways, options->config->policy, &log);
-	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&log);
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&log, NULL, NULL);
 	code = run_follow(options, &log, &progress);
 	weir_heartbeat_stop(heartbeat);
 	return code;

@@ -520,7 +520,7 @@ static enum weir_status close_all(struct subscribe *subscribe, bool well, struct
 
 static enum weir_status follow_topic(struct subscribe *subscribe, struct weir_error *error)
 {
-	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&subscribe->log);
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&subscribe->log, NULL, NULL);
 	enum weir_status status = open_bus(subscribe, error);
 	if (status == WEIR_OK)
 		status = subscriber_run(subscribe->subscriber, subscribe->bus, error);
