@@ -120,6 +120,12 @@ def restore_sasl_password(night):
     night.served.set_sasl_password(night.served.kafka_properties["sasl.password"])
 
 
+def make_dead_letters(night):
+    """Makes the topic anew, as Kafka takes no partition away."""
+    night.delete("deadletter")
+    night.roles.apply()
+
+
 def keep_events(milliseconds):
     """How long the topic of events keeps its messages."""
     return lambda night: night.served.kafka.change_settings(night.served.topic("events"), retention_ms=milliseconds)
@@ -355,6 +361,8 @@ FAULTS = tuple(Fault(*row) for row in (
     # -- ten more --
     ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
     ("collector's disk full", fill_state, drain_state, "WeirPositionsUnsaved", r"/readyz: 503 .*could not be saved", NOTHING),
+    ("partitions added to topic deadletter", lambda night: night.served.kafka.extend(night.served.topic("deadletter"), 3),
+     make_dead_letters, "WeirPartitionsAdded", r"partitions were added to it", NOTHING),
     ("topic policy deleted", delete("policy"), make_topics, "WeirOtherTopicAway", r"policy", NOTHING),
     ("topic judged deleted", delete("judged"), make_topics, "WeirTopicAway", r"judged.*(does not exist|Unknown topic)", VERDICTS),
     ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),

@@ -57,7 +57,7 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_co
 
 /**
  * As weir_bus_kafka_open(), but creates nothing, and the bus can be used for one topic only: for programs that need, or
- * may do, no more.
+ * may do, no more. Of a topic with more partitions than configured, all are read: the bus's `partitions` is their number.
  *
  * @param awaited  NULL: returns WEIR_END for a topic that does not exist. Otherwise such a topic is waited for, which is
  *                 logged, and this is set as weir_bus_kafka_open() does

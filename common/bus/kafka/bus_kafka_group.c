@@ -107,14 +107,17 @@ static void take_assignment(struct weir_group *group, rd_kafka_event_t *event)
 	rd_kafka_assign(group->handle, none);
 	rd_kafka_topic_partition_list_destroy(none);
 	memset(group->owned, 0, group->bus->bus.partitions * sizeof *group->owned);
+	uint32_t count = 0; /* without any that were added to the topic since the start */
 	for (int i = 0; given != NULL && i < given->cnt; i++)
-		if (given->elems[i].partition >= 0 && (uint32_t)given->elems[i].partition < group->bus->bus.partitions)
+		if (given->elems[i].partition >= 0 && (uint32_t)given->elems[i].partition < group->bus->bus.partitions) {
 			group->owned[given->elems[i].partition] = true;
+			count++;
+		}
 	group->spoken++;
 	group->member = true;
 	group->failure.text[0] = '\0';
-	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group assigned %d of %u partitions to this process",
-	         given != NULL ? given->cnt : 0, group->bus->bus.partitions);
+	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group assigned %u of %u partitions to this process",
+	         count, group->bus->bus.partitions);
 }
 
 static void take_rebalance(struct weir_group *group, rd_kafka_event_t *event)

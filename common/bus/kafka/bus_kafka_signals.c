@@ -15,7 +15,18 @@
 
 enum { SKEW_SAID_MS = 5000 }; /* a sender's clock may be ahead by as much before limiters correct its times */
 
-enum { UP, ANSWER_AGE, PARTITIONS, CLOCK_SKEW, TOPIC_UP, TOPIC_RETENTION, TOPIC_DROPPED, CERTIFICATE, METRIC_COUNT };
+enum {
+	UP,
+	ANSWER_AGE,
+	PARTITIONS,
+	CLOCK_SKEW,
+	TOPIC_UP,
+	TOPIC_RETENTION,
+	TOPIC_ADDED,
+	TOPIC_DROPPED,
+	CERTIFICATE,
+	METRIC_COUNT
+};
 
 #define TOPIC_LABEL WEIR_LABELS({"topic", "its name on the brokers, with bus.prefix"})
 
@@ -40,6 +51,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_topic_retention_seconds", WEIR_GAUGE, "seconds", TOPIC_LABEL,
          "How long the topic keeps its messages (retention.ms), as read less than a minute ago; +Inf: for ever. "
          "What is not read in that time is lost. Absent where the brokers do not say it."},
+	[TOPIC_ADDED] =
+		{"weir_topic_added_partitions", WEIR_GAUGE, "partitions", TOPIC_LABEL,
+         "Partitions that the topic has beyond those of bus.partitions. Above 0, somebody has added them: "
+         "daemons that run go on, and one that starts ends at once. Absent before the brokers have answered."},
 	[TOPIC_DROPPED] = {"weir_topic_dropped_messages_total", WEIR_COUNTER, "messages", TOPIC_LABEL,
                        "Dead letters, and decisions of zones in shadow mode, that were dropped because their topic did "
                        "not exist, or refused them: the log says why. Nothing else is ever dropped."},
@@ -104,6 +119,7 @@ struct looked {
 	bool up, shown[WEIR_TOPIC_COUNT], down[WEIR_TOPIC_COUNT];
 	int64_t answered_ms;
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT];
+	uint32_t counts[WEIR_TOPIC_COUNT];
 };
 
 static void look_at(struct bus_kafka *bus, struct looked *look)
@@ -113,6 +129,7 @@ static void look_at(struct bus_kafka *bus, struct looked *look)
 	look->answered_ms = bus->answered_ms;
 	memcpy(look->down, bus->down, sizeof look->down);
 	memcpy(look->retention, bus->retention, sizeof look->retention);
+	memcpy(look->counts, bus->counts, sizeof look->counts);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		look->shown[topic] = bus->topics[topic] != NULL && !bus->unused[topic];
 		look->down[topic] |= atomic_load(&bus->refused[topic]) != 0 || bus->unfit[topic][0] != '\0';
@@ -135,6 +152,14 @@ static void put_topics(const struct bus_kafka *bus, const struct looked *look, s
 		if (look->shown[topic] && kept->known && topic != WEIR_TOPIC_POLICY) /* which is compacted */
 			weir_metrics_double(page, &metrics[TOPIC_RETENTION], &name,
 			                    kept->ms < 0 ? INFINITY : (double)kept->ms / 1000.0);
+	}
+	weir_metrics_family(page, &metrics[TOPIC_ADDED]);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		struct weir_span name = weir_span_of(bus->names[topic]);
+		uint32_t wanted = weir_topic_partitions((enum weir_topic)topic, (uint32_t)bus->config->bus.partitions);
+		if (bus->topics[topic] != NULL && look->counts[topic] > 0)
+			weir_metrics_uint(page, &metrics[TOPIC_ADDED], &name,
+			                  look->counts[topic] > wanted ? look->counts[topic] - wanted : 0);
 	}
 	weir_metrics_family(page, &metrics[TOPIC_DROPPED]);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {

@@ -145,6 +145,25 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 	return status;
 }
 
+/*
+ * What reads one topic alone reads all the partitions that it has, whatever else somebody configured or added: it need not
+ * know which key belongs where.
+ */
+static bool takes_all(struct bus_kafka *bus, enum weir_topic topic, int count)
+{
+	uint32_t configured = weir_topic_partitions(topic, (uint32_t)bus->config->bus.partitions);
+	if (!bus->sole || configured == 1 || count <= (int)configured || count > WEIR_BUS_PARTITIONS_MAX)
+		return false;
+	if (bus->bus.partitions != (uint32_t)count)
+		weir_log(
+			bus->log, WEIR_LOG_WARNING, "bus",
+			"topic %s has %d partitions, and \"bus.partitions\" is %u: all are read. Either partitions were added to "
+			"it, and a daemon that starts ends at once, or this configuration is wrong (runbook: partitions-changed)",
+			bus->names[topic], count, configured);
+	bus->bus.partitions = (uint32_t)count;
+	return true;
+}
+
 /* Checks the metadata of one topic. */
 static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const rd_kafka_metadata_topic_t *metadata,
                              int *seen, struct weir_error *error)
@@ -158,11 +177,15 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 		return weir_fail(error, WEIR_IO, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	default: return weir_fail(error, WEIR_AGAIN, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	}
-	if (metadata->partition_cnt != (int)partitions)
-		return weir_fail(error, WEIR_INVALID,
-		                 "topic %s has %d partitions, not %u. The number cannot change once the topic has data%s",
-		                 metadata->topic, metadata->partition_cnt, partitions,
-		                 partitions > 1 ? ": set \"bus.partitions\" to it or choose another \"bus.prefix\"" : "");
+	if (metadata->partition_cnt != (int)partitions && !takes_all(bus, topic, metadata->partition_cnt))
+		return weir_fail(
+			error, WEIR_INVALID,
+			"topic %s has %d partitions, not %u. The number cannot change once the topic has data%s (runbook: "
+			"partitions-changed)",
+			metadata->topic, metadata->partition_cnt, partitions,
+			partitions > 1 ? ": where the configuration is wrong, set \"bus.partitions\" to it; where "
+							 "partitions were added to the topic, make that anew"
+						   : ": make the topic anew");
 	for (int i = 0; i < metadata->partition_cnt; i++)
 		if (metadata->partitions[i].leader < 0)
 			return weir_fail(error, WEIR_AGAIN, "%s partition %d has no leader yet", metadata->topic,

@@ -30,6 +30,15 @@ struct advice {
 static const char no_broker[] = "Nothing is read or published meanwhile: lines wait in their logs and messages in the "
 								"topics, and no new block begins; what is blocked stays so until its end";
 
+/* How many partitions a topic should have; 0: it is none of weir's. */
+static uint32_t partitions_of(const struct bus_kafka *bus, const char *name)
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		if (strcmp(name, bus->names[topic]) == 0)
+			return weir_bus_kafka_partitions(bus, (enum weir_topic)topic);
+	return 0;
+}
+
 /* Finds the first fault of a topic's partitions. */
 static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
                                       struct advice *advice, struct weir_error *error)
@@ -50,6 +59,15 @@ static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafk
 		                          "Give the user of this process its rights again (runbook: credentials)"};
 	if (topic->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "topic %s: %s", topic->topic, rd_kafka_err2str(topic->err));
+	uint32_t partitions = partitions_of(bus, topic->topic);
+	if ((uint32_t)topic->partition_cnt < partitions) {
+		*advice = (struct advice){WEIR_LOG_ERROR,
+		                          "What belongs into the others is not published: no new block of those keys begins",
+		                          "Delete the topic, and make it again with \"bus.partitions\" (runbook: "
+		                          "partitions-changed)"};
+		return weir_fail(error, WEIR_IO, "topic %s has %d partitions, not %u: it was made anew with fewer",
+		                 topic->topic, topic->partition_cnt, partitions);
+	}
 	for (int i = 0; i < topic->partition_cnt; i++) {
 		const rd_kafka_metadata_partition_t *partition = &topic->partitions[i];
 		if (partition->leader < 0)
@@ -95,6 +113,8 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 		if (strcmp(metadata->topic, bus->names[topic]) != 0)
 			continue;
 		bus->down[topic] = !good;
+		if (metadata->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+			bus->counts[topic] = (uint32_t)metadata->partition_cnt;
 		atomic_store(&bus->gone[topic], gone);
 		atomic_store(&bus->denied[topic], denied);
 		needed = !bus->unused[topic] && !((gone || denied) && weir_topic_may_be_missed((enum weir_topic)topic));
@@ -184,6 +204,32 @@ static void tell_all_missed(struct bus_kafka *bus, struct weir_fault faults[WEIR
 	}
 }
 
+/*
+ * Says of each topic that somebody has added partitions to it. What goes on does so rightly: it knows which partitions there
+ * were. But a key's partition follows from their number, so nothing that starts can tell which number is right.
+ */
+static void tell_added(struct bus_kafka *bus, struct weir_fault faults[WEIR_TOPIC_COUNT])
+{
+	uint32_t counts[WEIR_TOPIC_COUNT];
+	pthread_mutex_lock(&bus->lock);
+	memcpy(counts, bus->counts, sizeof counts);
+	pthread_mutex_unlock(&bus->lock);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		uint32_t known = weir_bus_kafka_partitions(bus, (enum weir_topic)topic);
+		if (counts[topic] > known)
+			weir_fault_raise_at(
+				&faults[topic], bus->log, WEIR_LOG_ERROR, "bus",
+				"topic %s has %u partitions, not %u: partitions were added to it. This process goes on with the "
+				"first %u, and no verdict is lost; but a daemon that starts from now on ends at once, as the number is "
+				"fixed by the first start. Restart none, and make the topic anew with %u: Kafka cannot take partitions "
+				"away (runbook: partitions-changed)",
+				bus->names[topic], counts[topic], known, known, known);
+		else
+			weir_fault_over(&faults[topic], bus->log, "bus", "topic %s has its %u partitions again", bus->names[topic],
+			                known);
+	}
+}
+
 void weir_bus_kafka_note_problem(struct bus_kafka *bus, const char *problem)
 {
 	pthread_mutex_lock(&bus->lock);
@@ -207,7 +253,7 @@ static bool wait_for_next(struct bus_kafka *bus)
 static void *watch(void *context)
 {
 	struct bus_kafka *bus = context;
-	struct weir_fault fault = {0}, skew = {0}, missed[WEIR_TOPIC_COUNT] = {0};
+	struct weir_fault fault = {0}, skew = {0}, missed[WEIR_TOPIC_COUNT] = {0}, added[WEIR_TOPIC_COUNT] = {0};
 	struct weir_error error, told = {0};
 	struct advice advice, given = {0};
 	struct weir_stall stall = {0};
@@ -216,6 +262,7 @@ static void *watch(void *context)
 	while (wait_for_next(bus)) {
 		enum weir_status status = ask(bus, &answered, &advice, &error);
 		tell_all_missed(bus, missed);
+		tell_added(bus, added);
 		if (status == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);

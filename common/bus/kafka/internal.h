@@ -58,6 +58,7 @@ struct bus_kafka {
 	bool answers;                      /* they do now */
 	bool unused[WEIR_TOPIC_COUNT];     /* this process neither reads nor writes the topic */
 	bool down[WEIR_TOPIC_COUNT];       /* the topic does not exist, or some partition cannot be written */
+	uint32_t counts[WEIR_TOPIC_COUNT]; /* partitions that the brokers say the topic has; 0: not known */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
 	struct weir_clock_skew skew;
 

@@ -390,10 +390,16 @@ static enum weir_status check_written(const struct subscribe *subscribe, struct 
 	return status;
 }
 
+/* For how many partitions there is room: a topic is read whole, and may have more than are configured. */
+static uint32_t slots(const struct subscribe *subscribe)
+{
+	return subscribe->log_directory[0] == '\0' ? WEIR_BUS_PARTITIONS_MAX : subscribe->partitions;
+}
+
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)
 {
-	enum weir_status status = gateway_open(&subscribe->gateway, subscribe->partitions, &subscribe->log,
-	                                       weir_stop_flag(), &subscribe->target, error);
+	enum weir_status status = gateway_open(&subscribe->gateway, slots(subscribe), &subscribe->log, weir_stop_flag(),
+	                                       &subscribe->target, error);
 	return status == WEIR_OK ? check_written(subscribe, error) : status;
 }
 
@@ -414,7 +420,7 @@ static void tell_up_to_date(void *context)
 
 static void make_subscriber(struct subscribe *subscribe)
 {
-	struct subscriber_options how = gateway_subscriber(&subscribe->gateway, subscribe->partitions, subscribe->target);
+	struct subscriber_options how = gateway_subscriber(&subscribe->gateway, slots(subscribe), subscribe->target);
 	how.once = subscribe->once;
 	how.once_wait_ms = ONCE_WAIT_MS;
 	how.take_rewrite = take_rewrite;
