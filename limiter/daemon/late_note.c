@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { PARTS = 100, LOOK_PERIOD_MS = 1000, EVENTS_LEAST = 1000 };
+enum { PARTS = 100, LOOK_PERIOD_MS = 1000, EVENTS_LEAST = 1000, AHEAD_MS = 60000 };
 
 void late_zone_consider(struct late_zone *worst, const struct weir_zone *zone, uint64_t late, uint64_t judged)
 {
@@ -63,12 +63,30 @@ static void tell_over(struct late_note *note, const struct limiter_parts *parts,
 	note->over_is_said = true;
 }
 
+/* Whoever commanded something for an hour must know that it may be over already. */
+static void tell_ahead(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log)
+{
+	char ahead[WEIR_AGE_BYTES];
+	int64_t ahead_ms = limiter_clock_ahead_ms(parts);
+	bool was_said = note->ahead_is_said;
+	note->ahead_is_said = ahead_ms >= AHEAD_MS;
+	if (was_said || ahead_ms < AHEAD_MS)
+		return;
+	weir_log(
+		log, WEIR_LOG_WARNING, "limiter",
+		"the log was written to at a time that is %s ahead of this machine's clock: a clock was ahead for a while, or this one "
+		"was set back. What operators commanded up to now may be over before its time: look at weir state --orders, and give it "
+		"again, with a longer end for keys that were asked at the later times (runbook: clock)",
+		weir_age(ahead_ms, ahead));
+}
+
 void late_note_watch(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	if (now_ms < note->look_ms)
 		return;
 	note->look_ms = now_ms + LOOK_PERIOD_MS;
+	tell_ahead(note, parts, log);
 	if (!note->over_is_said)
 		tell_over(note, parts, log);
 	if (note->is_said)

@@ -21,12 +21,13 @@ void late_zone_words(struct weir_text *text, const struct late_zone *worst, bool
 
 /* What a process that follows has said. Zero-initialised; of the thread that watches. */
 struct late_note {
-	bool is_said, over_is_said;
+	bool is_said, over_is_said, ahead_is_said;
 	int64_t look_ms;
 };
 
 /**
- * Logs it once, as soon as some zone has enough events; and once that a decision was over as it was made. Called often: it looks once a second.
+ * Logs it once, as soon as some zone has enough events; and once that a decision was over as it was made; and each time
+ * that the log's clock comes to be ahead of this machine's. Called often: it looks once a second.
  */
 void late_note_watch(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log);
 

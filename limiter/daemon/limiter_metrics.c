@@ -6,6 +6,7 @@
 #include "limiter/daemon/limiter_metrics.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ enum {
 	FORGOTTEN,
 	CHECKPOINTS,
 	CHECKPOINT_AGE,
+	CLOCK_AHEAD,
 	CHECKPOINT,
 	BATCH,
 	DELAY,
@@ -111,6 +113,11 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[CHECKPOINT_AGE] = {"weir_limiter_unsaved_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
                         "Age of the oldest change that is in no stored checkpoint. If this grows, the store is slow or "
                         "down; a restart judges everything since then again."},
+	[CLOCK_AHEAD] =
+		{"weir_limiter_clock_ahead_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "How far a partition's clock, the highest time at which its log was written to, is ahead of this machine's clock, for "
+         "the partition furthest ahead; 0 where none is. Above a minute, a clock was ahead or this one was set back: what "
+         "operators commanded before may be over."},
 	[CHECKPOINT] = {"weir_limiter_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                     "Time that storing a checkpoint takes, with its retries."},
 	[BATCH] = {"weir_limiter_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
@@ -276,6 +283,16 @@ static double checkpoint_age_s(const struct limiter_parts *parts)
 	return (double)oldest_ms / 1000.0;
 }
 
+int64_t limiter_clock_ahead_ms(const struct limiter_parts *parts)
+{
+	int64_t ahead_ms = 0, now_ms = weir_wall_ms();
+	for (uint32_t i = 0; i < parts->worker_count; i++) {
+		int64_t clock_ms = (int64_t)weir_counter_read(&worker_stats(parts->workers[i])->clock_ms);
+		ahead_ms = clock_ms - now_ms > ahead_ms ? clock_ms - now_ms : ahead_ms;
+	}
+	return ahead_ms;
+}
+
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	if (policy_registry_newest(parts->registry) > 0)
@@ -300,6 +317,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));
 	weir_metrics_counter(page, &metrics[CHECKPOINTS], SUM(parts, checkpoints));
 	weir_metrics_gauge(page, &metrics[CHECKPOINT_AGE], checkpoint_age_s(parts));
+	weir_metrics_gauge(page, &metrics[CLOCK_AHEAD], (double)limiter_clock_ahead_ms(parts) / 1000.0);
 	limiter_histogram(parts, page, &metrics[CHECKPOINT], &weir_latency_scale,
 	                  offsetof(struct worker_stats, checkpoint));
 	limiter_histogram(parts, page, &metrics[BATCH], &weir_latency_scale, offsetof(struct worker_stats, batch));

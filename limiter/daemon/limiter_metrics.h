@@ -46,6 +46,9 @@ uint64_t limiter_sum(const struct limiter_parts *parts, size_t counter);
 /** A zone's counts of all workers. @thread any */
 struct worker_zone limiter_zone(const struct limiter_parts *parts, uint32_t zone_id);
 
+/** How far the clock of some partition is ahead of this machine's; 0: none is. @thread any */
+int64_t limiter_clock_ahead_ms(const struct limiter_parts *parts);
+
 /** Appends a histogram of all workers. @param member  offsetof(struct worker_stats, …) */
 void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
                        const struct weir_histogram_scale *scale, size_t member);

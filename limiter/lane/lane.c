@@ -137,8 +137,7 @@ static enum weir_status take_policy(struct lane *lane, struct lane_result *resul
 	lane->compiled = policy_registry_compiled(lane->registry, version);
 	shard_set_policy(lane->shard, lane->compiled);
 	tally_keep_zones(lane->tally, after);
-	policy_switch_find(&lane->change, before, after, shard_overrides(lane->shard), result->at_ms,
-	                   shard_clock_ms(lane->shard));
+	policy_switch_find(&lane->change, before, after, shard_overrides(lane->shard), result->at_ms);
 	result->change = &lane->change;
 	return WEIR_OK;
 }

@@ -36,7 +36,7 @@ static int compare_blocks(const void *a, const void *b)
 }
 
 static void find_blocks(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
-                        const struct overrides *overrides, int64_t at_ms, int64_t clock_ms)
+                        const struct overrides *overrides, int64_t at_ms)
 {
 	change->blocks = weir_alloc(overrides->count, sizeof *change->blocks);
 	for (uint32_t i = 0; i < overrides->count; i++) {
@@ -44,7 +44,7 @@ static void find_blocks(struct policy_switch *change, const struct weir_policy *
 		const struct weir_zone *old = weir_policy_zone(before, override->zone_id);
 		const struct weir_zone *zone = weir_policy_zone(after, override->zone_id);
 		if (old == NULL || old->mode != WEIR_SHADOW || zone == NULL || zone->mode == WEIR_SHADOW ||
-		    !override->block.active || override->block.until_ms <= clock_ms ||
+		    !override->block.active || override->block.until_ms <= overrides->clock_ms ||
 		    !overrides_publish(overrides, override->scope, override->key))
 			continue;
 		change->blocks[change->block_count++] = (struct shard_override_decision){.zone = zone,
@@ -58,9 +58,9 @@ static void find_blocks(struct policy_switch *change, const struct weir_policy *
 }
 
 void policy_switch_find(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
-                        const struct overrides *overrides, int64_t at_ms, int64_t clock_ms)
+                        const struct overrides *overrides, int64_t at_ms)
 {
 	policy_switch_deinit(change);
 	find_lifted(change, before, after);
-	find_blocks(change, before, after, overrides, at_ms, clock_ms);
+	find_blocks(change, before, after, overrides, at_ms);
 }

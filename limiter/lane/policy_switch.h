@@ -23,12 +23,12 @@ struct policy_switch {
 /**
  * Finds what a switch publishes, and replaces the contents of `change`, which is zero-initialised at first.
  *
- * @param overrides  those after the switch; the blocks borrow keys and strings until the next command
+ * @param overrides  those after the switch: a block that has ended by their clock is not published; the blocks borrow
+ *                   keys and strings until the next command
  * @param at_ms      when the policy was sent
- * @param clock_ms   the log's clock: a block that has ended by then is not published
  */
 void policy_switch_find(struct policy_switch *change, const struct weir_policy *before, const struct weir_policy *after,
-                        const struct overrides *overrides, int64_t at_ms, int64_t clock_ms);
+                        const struct overrides *overrides, int64_t at_ms);
 void policy_switch_deinit(struct policy_switch *change);
 
 #endif

@@ -367,8 +367,9 @@ static void drop_empty(struct overrides *overrides)
 	overrides_settle(overrides);
 }
 
-void overrides_purge(struct overrides *overrides, int64_t clock_ms)
+static void purge(struct overrides *overrides)
 {
+	int64_t clock_ms = overrides->clock_ms;
 	if (overrides->count == 0 || clock_ms < overrides->next_end_ms)
 		return;
 	for (uint32_t i = 0; i < overrides->count; i++) {
@@ -381,6 +382,13 @@ void overrides_purge(struct overrides *overrides, int64_t clock_ms)
 			clear_setting(overrides, &override->rate);
 	}
 	drop_empty(overrides);
+}
+
+void overrides_advance(struct overrides *overrides, int64_t sent_ms)
+{
+	if (sent_ms > overrides->clock_ms)
+		overrides->clock_ms = sent_ms;
+	purge(overrides);
 }
 
 void overrides_keep_zones(struct overrides *overrides, bool (*in_force)(const void *context, uint32_t zone_id),
@@ -449,6 +457,7 @@ enum weir_status overrides_apply(struct overrides *overrides, uint32_t zone_id, 
 		return WEIR_OK;
 	}
 	overrides_set(overrides, setting, at_ms, command->until_ms, command->offset, command->by, command->reason);
+	overrides->clock_ms = at_ms;
 	/* What ended sooner and was replaced costs a walk too many later, not one now. */
 	overrides->next_end_ms = earlier(overrides->next_end_ms, next_end(overrides, override));
 	if (is_new && command->scope != OVERRIDE_OF_KEY)

@@ -2,7 +2,10 @@
 /*
  * Overrides: operators' commands that are in force for keys of one partition. They are
  * kept beside the buckets and are part of the shard's state: only commands in the log
- * change them, and only the log's clock ends them.
+ * change them, and only their clock ends them: the highest sending time in the log
+ * from the newest command on, that of the command included. The partition's clock
+ * would not do. If a sender's clock was ahead once, it is past the ends of commands
+ * that are given now, and they would be over as they come.
  *
  * For one key there may be a block or an allow (the later command counts), and
  * beside it an override of its rates; for a prefix of joined keys an override; for
@@ -65,6 +68,7 @@ struct overrides {
 	uint32_t *index; /* place in the list + 1 by hash, linear probing; 0: free */
 	uint32_t index_room;
 	size_t bytes;
+	int64_t clock_ms;
 	int64_t next_end_ms; /* the clock at which some setting ends; INT64_MAX: none does */
 	struct override_lengths prefixes, networks;
 	uint32_t partition, partitions;
@@ -95,7 +99,7 @@ struct override_effect {
 
 /**
  * @param t         Unix ms: the event's time, with which blocks and allows compare their ends
- * @param clock_ms  Unix ms: the clock, with which rates do
+ * @param clock_ms  Unix ms: the overrides' clock or a later time, with which rates do
  */
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
                                         int64_t t, int64_t clock_ms);
@@ -125,7 +129,7 @@ const struct override_setting *overrides_block_after(const struct overrides *ove
                                                      enum override_scope scope, struct weir_span key, int64_t at_ms);
 
 /**
- * Changes the overrides as a command says.
+ * Changes the overrides as a command says. Their clock is its time from then on, unless it only ends something.
  *
  * @param at_ms  when it was given
  * @return WEIR_OK; WEIR_FULL: there are too many overrides, nothing was changed: words in error
@@ -134,8 +138,8 @@ WEIR_MUST_USE enum weir_status overrides_apply(struct overrides *overrides, uint
                                                const struct override_command *command, int64_t at_ms,
                                                struct weir_error *error);
 
-/** Forgets what has ended by the clock. */
-void overrides_purge(struct overrides *overrides, int64_t clock_ms);
+/** Advances the clock to the time that a record was sent at, if that is later, and forgets what has ended. */
+void overrides_advance(struct overrides *overrides, int64_t sent_ms);
 
 /** Drops the overrides of zones that are not in force. */
 void overrides_keep_zones(struct overrides *overrides, bool (*in_force)(const void *context, uint32_t zone_id),

@@ -52,12 +52,19 @@ uint32_t shard_checks_pending(const struct shard *shard)
 }
 
 /*
- * The clock of copies: not behind any check, of which the log has the newest only later. Where it stood still, an override
- * would hold beyond its end as long as nobody asks.
+ * The overrides' clock for copies: not behind any check, of which the log has the newest only later. Where it stood still, an
+ * override would hold beyond its end as long as nobody asks.
  */
 static int64_t checks_clock_ms(const struct shard *shard)
 {
-	return shard->clock_ms > shard->checks->asked_ms ? shard->clock_ms : shard->checks->asked_ms;
+	int64_t clock_ms = shard->overrides.clock_ms;
+	return clock_ms > shard->checks->asked_ms ? clock_ms : shard->checks->asked_ms;
+}
+
+void shard_checks_set_back(struct shard *shard)
+{
+	if (shard->checks != NULL && shard->checks->asked_ms > shard->overrides.clock_ms)
+		shard->checks->asked_ms = shard->overrides.clock_ms;
 }
 
 /* What operators have said of the key. */
@@ -478,8 +485,6 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
 	looking.count = count;
 	looking.asked = looking.guessed = looking.fetched = 0;
-	overrides_purge(&shard->overrides,
-	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
 	if (times.now_ms > shard->checks->asked_ms)
 		shard->checks->asked_ms = times.now_ms;
 	for (uint32_t i = 0; i < count; i++) {
@@ -588,7 +593,6 @@ void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, str
 	if (number == NO_COPY)
 		return;
 	struct copy *copy = &checks->copies[number];
-	overrides_purge(&shard->overrides, shard->clock_ms);
 	struct bucket *bucket = find_bucket(shard, print.low, print.high, shard->clock_ms, &is_there);
 	if (bucket == NULL)
 		copies_empty(checks, copy);

@@ -82,7 +82,7 @@ struct shard_checks {
 	size_t bytes, used_bytes;        /* of blocks; of those in use */
 	struct wanted_bucket wanted[SHARD_CHECKS_WANTED_MAX];
 	uint32_t wanted_count;
-	int64_t asked_ms; /* Unix ms: when the newest check was asked */
+	int64_t asked_ms; /* Unix ms: when the newest check since the newest command was asked */
 };
 
 /** Whether any bucket has a copy. */
@@ -142,6 +142,8 @@ void shard_follow(struct shard *shard, const struct lookup *lookup, const struct
 /** The same of a settlement. */
 void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event,
                              const struct bucket_correction *correction);
+/** A command has come: checks before it were perhaps asked by a clock that was ahead. */
+void shard_checks_set_back(struct shard *shard);
 /** A command has changed a bucket: its copy, if there is one, becomes that with its pending checks. */
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key);
 /** Whether some check waits for a bucket. */

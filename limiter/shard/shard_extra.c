@@ -3,10 +3,12 @@
  * What a checkpoint stores of a shard besides its buckets, as bytes:
  * little-endian u64s; a source's id is 16 bytes.
  *
- *   version of this form (3 where reservations are open, 2 where a network has an override, else 1), clock, events judged, policy version
+ *   version of this form (4 where the overrides' clock is another, 3 where reservations are open, 2 where a network has an
+ *   override, else 1), clock, events judged, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock at its last frame with events
- *   version 3: open reservations (reservations.c)
+ *   versions 3 and 4: open reservations (reservations.c)
+ *   version 4: the overrides' clock
  *   the operators' overrides (overrides_blob.c)
  */
 #include "limiter/shard/internal.h"
@@ -15,7 +17,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_PLAIN = 1, EXTRA_WITH_NETWORKS = 2, EXTRA_WITH_RESERVATIONS = 3, NUMBER = 8 };
+enum { EXTRA_PLAIN = 1, EXTRA_WITH_NETWORKS = 2, EXTRA_WITH_RESERVATIONS = 3, EXTRA_WITH_CLOCK = 4, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -23,8 +25,11 @@ static uint8_t *put(uint8_t *at, uint64_t number)
 	return at + NUMBER;
 }
 
+/* The overrides' clock is ahead of the shard's only while a frame waits, which advances it again when it is read again. */
 static uint64_t version_of(const struct shard *shard)
 {
+	if (overrides_any(&shard->overrides) && shard->overrides.clock_ms < shard->clock_ms)
+		return EXTRA_WITH_CLOCK;
 	if (shard->reserved.count > 0)
 		return EXTRA_WITH_RESERVATIONS;
 	return overrides_have_networks(&shard->overrides) ? EXTRA_WITH_NETWORKS : EXTRA_PLAIN;
@@ -32,14 +37,18 @@ static uint64_t version_of(const struct shard *shard)
 
 char *shard_export_extra(const struct shard *shard, size_t *length)
 {
-	struct weir_text overrides = {0}; /* and the reservations before them */
-	if (shard->reserved.count > 0)
+	struct weir_text overrides = {0}; /* and what is before them */
+	uint64_t version = version_of(shard);
+	uint8_t clock[NUMBER];
+	if (version >= EXTRA_WITH_RESERVATIONS)
 		reservations_export(&shard->reserved, &overrides);
+	if (version == EXTRA_WITH_CLOCK)
+		weir_text_append(&overrides, clock, put(clock, (uint64_t)shard->overrides.clock_ms) - clock);
 	overrides_export(&shard->overrides, &overrides);
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
 	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + overrides.length;
 	char *extra = weir_alloc(*length, 1);
-	uint8_t *at = put((uint8_t *)extra, version_of(shard));
+	uint8_t *at = put((uint8_t *)extra, version);
 	at = put(at, (uint64_t)shard->clock_ms);
 	at = put(at, shard->events);
 	at = put(at, shard->policy_version);
@@ -111,21 +120,33 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 	return true;
 }
 
+static bool import_overrides(struct shard *shard, uint64_t version, struct weir_span *bytes)
+{
+	int64_t clock_ms = shard->clock_ms;
+	if (version >= EXTRA_WITH_RESERVATIONS && !reservations_import(&shard->reserved, bytes))
+		return false;
+	if (version == EXTRA_WITH_CLOCK && (!get_clock(bytes, &clock_ms) || clock_ms >= shard->clock_ms))
+		return false;
+	if (!overrides_import(&shard->overrides, *bytes))
+		return false;
+	shard->overrides.clock_ms = clock_ms;
+	return true;
+}
+
 enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra, struct weir_error *error)
 {
 	uint64_t version;
 	if (!get(&extra, &version))
 		return weir_fail(error, WEIR_INVALID, "the partition state is truncated");
-	if (version > EXTRA_WITH_RESERVATIONS)
+	if (version > EXTRA_WITH_CLOCK)
 		return weir_fail(error, WEIR_NEWER,
 		                 "partition state version %llu is newer than this program, which reads up to %d",
-		                 (unsigned long long)version, EXTRA_WITH_RESERVATIONS);
+		                 (unsigned long long)version, EXTRA_WITH_CLOCK);
 	shard->source_count = shard->switch_count = 0;
 	reservations_deinit(&shard->reserved);
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
 	    get(&extra, &shard->policy_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
-	    (version < EXTRA_WITH_RESERVATIONS || reservations_import(&shard->reserved, &extra)) &&
-	    overrides_import(&shard->overrides, extra))
+	    import_overrides(shard, version, &extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
 	overrides_deinit(&shard->overrides);

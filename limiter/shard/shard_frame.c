@@ -247,7 +247,7 @@ void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint
 	work->frame = frame;
 	work->offset = offset;
 	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;
-	overrides_purge(&shard->overrides, work->clock_ms);
+	overrides_advance(&shard->overrides, frame->sending_time_ms);
 	work->position_before = shard_source(shard, frame->source, work->clock_ms)->position;
 	work->run_count = work->lookup_count = work->decision_count = 0;
 	work->asked = work->guessed = work->fetched = 0;

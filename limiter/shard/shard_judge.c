@@ -92,7 +92,7 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
 	const struct compiled_zone *zone = lookup->zone;
 	struct weir_span key = shard->work.frame->keys[event->key];
 	struct override_effect effect =
-		overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms, shard->work.clock_ms);
+		overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms, shard->overrides.clock_ms);
 	verdict->bits = answer == ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : 0;
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;

@@ -24,6 +24,7 @@ void shard_advance_clock(struct shard *shard, int64_t sent_ms)
 	assert(shard->work.frame == NULL);
 	if (sent_ms > shard->clock_ms)
 		shard->clock_ms = sent_ms;
+	overrides_advance(&shard->overrides, sent_ms);
 }
 
 enum weir_status shard_command_begin(struct shard *shard, const struct override_command *command, int64_t at_ms,
@@ -44,7 +45,6 @@ enum weir_status shard_command_begin(struct shard *shard, const struct override_
 		                 override_kind_name(command->kind), (long long)command->until_ms, (long long)at_ms);
 	shard_advance_clock(shard, at_ms);
 	work->clock_ms = shard->clock_ms;
-	overrides_purge(&shard->overrides, shard->clock_ms);
 	work->frame = &work->no_events;
 	work->command = command;
 	work->command_at_ms = at_ms;
@@ -174,6 +174,8 @@ enum weir_status shard_command_apply(struct shard *shard, const struct shard_ove
 	    apply_to_bucket(shard, lookup, was_blocked, &work->override_decision) &&
 	    overrides_publish(&shard->overrides, command->scope, override_key(command)))
 		*decision = &work->override_decision;
+	if (status == WEIR_OK)
+		shard_checks_set_back(shard);
 	if (status == WEIR_OK && lookup != NULL)
 		shard_copy_again(shard, lookup->zone, override_key(command));
 	work->frame = NULL;

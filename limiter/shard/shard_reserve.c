@@ -27,7 +27,7 @@ static struct override_effect effect_of(struct shard *shard, const struct lookup
 	if (!lookup->overridden)
 		return (struct override_effect){.thousandths = SCALE_ONE};
 	return overrides_effect(&shard->overrides, lookup->zone->zone->id, shard->work.frame->keys[event->key],
-	                        event->time_ms, shard->work.clock_ms);
+	                        event->time_ms, shard->overrides.clock_ms);
 }
 
 static int64_t barred_until(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event)

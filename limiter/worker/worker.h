@@ -123,6 +123,7 @@ struct worker_stats {
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
 	struct weir_histogram check;                               /* seconds from asking to the answer */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */
+	struct weir_counter clock_ms;          /* gauge: the highest clock of its partitions, Unix ms */
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
 

@@ -38,7 +38,7 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 {
 	struct worker_stats *stats = &worker->core.stats;
 	struct shard_stats sum = {0};
-	int64_t oldest_ms = 0;
+	int64_t oldest_ms = 0, clock_ms = 0;
 	uint64_t pending = 0, unacknowledged = 0;
 	for (uint32_t i = 0; i < worker->partition_count; i++) {
 		const struct partition *partition = &worker->partitions[i];
@@ -48,6 +48,8 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 		if (partition->checks.lane != NULL)
 			pending += lane_checks_pending(partition->lane);
 		unacknowledged += partition->checks.unacknowledged;
+		if (shard_clock_ms(lane_shard(partition->lane)) > clock_ms)
+			clock_ms = shard_clock_ms(lane_shard(partition->lane));
 		int64_t age_ms = unstored_ms(partition, now_ms);
 		oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
 	}
@@ -65,6 +67,7 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	weir_counter_set(&stats->checks_pending, pending);
 	weir_counter_set(&stats->checks_unacknowledged, unacknowledged);
 	weir_counter_set(&stats->checkpoint_age_ms, (uint64_t)oldest_ms);
+	weir_counter_set(&stats->clock_ms, (uint64_t)clock_ms);
 }
 
 void worker_refresh(struct worker *worker, bool all)

@@ -53,6 +53,7 @@ class Log:
         self.pool += [f"u{i}" for i in range(rng.choice([0, 0, 30, 2000]))]
         self.now = rng.choice([0, 1_700_000_000_000])
         self.positions = {"s": 1, "t": 1}
+        self.ahead = rng.random() < 0.4  # some sender's clock is ahead for a moment, now and then
         self.lateness = rng.choice([0, 1, self.scale[0], self.scale[1], 600000])
         self.frames = [self.frame(offset) for offset in range(rng.choice([10, 60, 250]))]
 
@@ -101,6 +102,8 @@ class Log:
         if draw < 0.35:
             return dict(frame, kind="command", command=self.command(sent))
         source = rng.choice(list(self.positions))
+        if self.ahead and rng.random() < 0.08:
+            frame["sent"] += rng.choice([1, 5, 60]) * rng.choice(self.draw.spans) + rng.choice([0, self.lateness])
         return dict(frame, kind="events", source=source, events=self.events(source))
 
     def change(self):

@@ -27,7 +27,7 @@ static void command_overrides(const struct override_command *command)
 	assert(status == WEIR_OK);
 	(void)status;
 	overrides_effect(&overrides, 1, override_key(command), 1000, 1000);
-	overrides_purge(&overrides, command->until_ms + 1);
+	overrides_advance(&overrides, command->until_ms + 1);
 	assert(overrides.count == 0 || command->until_ms == OVERRIDE_NO_END);
 	overrides_deinit(&overrides);
 }
@@ -63,7 +63,7 @@ static void try_overrides(struct weir_span bytes)
 		(void)good;
 		for (uint32_t i = 0; i < overrides.count; i++)
 			assert(overrides_touch(&overrides, overrides.list[i]->zone_id, overrides.list[i]->key));
-		overrides_purge(&overrides, INT64_C(1) << 40);
+		overrides_advance(&overrides, INT64_C(1) << 40);
 	}
 	weir_text_deinit(&text);
 	weir_text_deinit(&twice);

@@ -15,7 +15,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
+from support.check_http import Caller
 from support.place import PATIENCE_S, free_port, until
+from support.stepped_clock import SteppedClock
 from support.run_local import DONE, FAILED, PARTITIONS, USAGE, Run, ask, zones
 from support.traffic import burst, sliding, source, zone
 
@@ -58,6 +60,41 @@ def test_a_running_weir_does_what_is_commanded(place):
     words = {user: [next(z["verdict"] for z in one["zones"] if z["id"] == 1) for one in judged
                     if one["key"] == user] for user in ("ann", "joe", "sue")}
     assert words == {"ann": ["block"] * 10, "joe": ["pass"] * 10, "sue": ["pass"] * 6 + ["block"] * 4}, words
+
+
+def test_what_is_commanded_after_the_clock_was_ahead_for_a_moment_holds_until_its_end(place):
+    """The log's clock is past the end of each command as it comes. It is said where people look."""
+    clock, port, pages = SteppedClock(place), free_port(), free_port()
+    run = Run(place, listen={"check_http": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}"})
+    run.start(env=clock.environment)
+    with Caller(port) as caller:
+        def verdict(user):
+            answer = caller.check(zone="site", key=user)[1]
+            return None if "unavailable" in answer else not answer["allowed"]
+        until(lambda: None not in [verdict(f"first{number}") for number in range(32)], "each partition answers", running=run.weir)
+        clock.set(2 * HOUR_MS // 1000)
+        for number in range(32):  # some for each partition
+            assert caller.check(zone="site", key=f"ahead{number}", durable=True)[0] == 200
+        now = int(time.time() * 1000)
+        run.append("".join(burst(f"line{number}", 4, start_ms=now) for number in range(32)))
+        until(lambda: len(run.decisions()) == 32, "lines are judged meanwhile", running=run.weir)
+        clock.set(0)
+        until(lambda: metrics.scrape(pages).value("weir_limiter_clock_ahead_seconds") > 7000, "its clock is behind", running=run.weir)
+        run.override("block", "--zone", "site", "ann", "--for", "1h")
+        run.override("allow", "--zone", "site", "joe", "--for", "1h")
+        run.override("override", "--zone", "site", "--rate", "2", "sue", "--for", "1h")
+        run.override("block", "--zone", "site", "max", "--for", "2s")
+        assert verdict("ann")
+        assert [verdict("joe") for _ in range(5)] == [False] * 5
+        run.append("".join(burst(user, 8, start_ms=now) for user in ("ann", "joe", "sue")))
+        assert run.published(key=["sue"], action="block")["limit"]["rate"] == 6
+        until(lambda: not verdict("max"), "its block is over", running=run.weir)
+        assert verdict("ann") and not verdict("joe")
+    done = place.run("doctor", "--config", run.config, "--state", run.state)
+    assert " min ahead of this machine's clock" in done.said() + done.out().decode(), done.said()
+    run.stop()
+    assert "1 h 59 min ahead of this machine's clock" in run.weir.said(), run.weir.said()
+    assert not [one for one in run.compare() if one["key"] == ["joe"]]
 
 
 def test_what_is_commanded_while_nothing_runs_holds_from_the_start_on(place):

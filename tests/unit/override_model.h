@@ -27,6 +27,7 @@ struct model_override {
 struct model_overrides {
 	struct model_override all[MODEL_OVERRIDES];
 	uint32_t count;
+	int64_t clock_ms; /* the highest time from the newest command that holds on */
 };
 
 struct model_effect {
@@ -62,6 +63,22 @@ static inline bool model_override_matches(const struct model_override *override,
 static inline bool model_holds(int64_t until, int64_t t, int64_t clock_ms, int64_t lateness_ms)
 {
 	return t < until && (until >= OVERRIDE_NO_END || lateness_ms < 0 || clock_ms <= until + lateness_ms);
+}
+
+/* A record came: what has ended is over, whatever the clock is after the next command. */
+static inline void model_overrides_advance(struct model_overrides *overrides, int64_t sent_ms, int64_t lateness_ms)
+{
+	if (sent_ms > overrides->clock_ms)
+		overrides->clock_ms = sent_ms;
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		struct model_override *override = &overrides->all[i];
+		if (!model_holds(override->block_until, -1, overrides->clock_ms, lateness_ms))
+			override->block_until = 0;
+		if (!model_holds(override->allow_until, -1, overrides->clock_ms, lateness_ms))
+			override->allow_until = 0;
+		if (override->rate_until <= overrides->clock_ms && override->rate_until < OVERRIDE_NO_END)
+			override->rate_until = 0;
+	}
 }
 
 /* How many bits of a network a key shares, all of them; -1: it does not lie in it. Bit by bit, and IPv4 in no IPv6. */

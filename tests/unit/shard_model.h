@@ -409,6 +409,7 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 	uint64_t *position = model_position(model, frame->source), held = *position;
 	if (frame->sending_time_ms > model->clock_ms)
 		model->clock_ms = frame->sending_time_ms;
+	model_overrides_advance(&model->overrides, frame->sending_time_ms, model->lateness_ms);
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
@@ -419,8 +420,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (!taken || zone == NULL)
 				continue;
 			struct weir_span key = frame->keys[event->key];
-			struct model_effect effect =
-				model_effect(&model->overrides, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
+			struct model_effect effect = model_effect(&model->overrides, zone->id, key, event->time_ms,
+			                                          model->overrides.clock_ms, model->lateness_ms);
 			const struct weir_frame_reservation *named = model_named(frame, i);
 			uint8_t id[WEIR_RESERVATION_ID_BYTES];
 			weir_reservation_id(frame->source, event->position, id);
@@ -436,8 +437,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 				settled->clock_s = (model->clock_ms + 999) / 1000;
 				struct model_verdict freed =
 					model_correct(settled, zone, event->time_ms, &correction,
-				                  model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
-				                                   model->lateness_ms));
+				                  model_blocks_key(&model->overrides, zone->id, key, event->time_ms,
+				                                   model->overrides.clock_ms, model->lateness_ms));
 				if (freed.decided)
 					decisions[decided++] =
 						(struct shard_decision){.event = i,
@@ -466,8 +467,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			bool done = set->zones[j].done;
 			int64_t barred_until = effect.blocked;
 			if (done)
-				barred_until = model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
-				                                model->lateness_ms);
+				barred_until = model_blocks_key(&model->overrides, zone->id, key, event->time_ms,
+				                                model->overrides.clock_ms, model->lateness_ms);
 			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
 			                                           frame->sending_time_ms, done, barred_until, answer);
 			verdicts[pair] = (uint8_t)verdict.bits;
@@ -564,6 +565,11 @@ static inline struct model_published model_command(struct model *model, const st
 	struct model_published published = {.lift = command->kind != OVERRIDE_BLOCK, .at = at, .until = at};
 	if (at > model->clock_ms)
 		model->clock_ms = at;
+	model_overrides_advance(&model->overrides, at, model->lateness_ms);
+	bool was_blocked = at < override->block_until;
+	if (command->kind == OVERRIDE_BLOCK || (command->kind == OVERRIDE_ALLOW && command->until_ms > at) ||
+	    (command->kind == OVERRIDE_RATE && command->thousandths != 1000))
+		model->overrides.clock_ms = at;
 	if (command->kind == OVERRIDE_RATE) {
 		model_void(model, zone->id, command->scope == OVERRIDE_OF_KEY ? &key : NULL);
 		override->rate_until = command->thousandths == 1000 ? 0 : command->until_ms;
@@ -573,8 +579,6 @@ static inline struct model_published model_command(struct model *model, const st
 	/* A command for a network is about no bucket. */
 	struct model_bucket nobody = {.blocked_at = -1, .blocked_until = -1};
 	struct model_bucket *bucket = command->scope == OVERRIDE_OF_NETWORK ? &nobody : model_find(model, zone, key);
-	/* A block that is forgotten by the clock ended before it: it is over at any time from here on but an earlier one. */
-	bool was_blocked = model_holds(override->block_until, at, model->clock_ms, model->lateness_ms);
 	switch (command->kind) {
 	case OVERRIDE_BLOCK:
 		override->block_until = command->until_ms;

@@ -277,6 +277,8 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 		scene->positions[source] = position;
 	scene->sent_ms += scene_below(random, 2 * scene->sent_step_ms + 1) - scene->sent_step_ms / 4;
 	frame->sending_time_ms = scene->sent_ms > 0 ? scene->sent_ms : 0;
+	if (scene_below(random, 80) == 0) /* a clock that is ahead for a moment */
+		frame->sending_time_ms += scene_below(random, 20 * scene->spread_ms + 1);
 	frame->keys = out->keys;
 	frame->zone_sets = out->sets;
 	frame->events = out->events;

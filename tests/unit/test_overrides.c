@@ -222,7 +222,7 @@ static void overrides_hold_from_command_to_end(void **state)
 		overrides_init(&overrides, LATENESS, 0, 1);
 		for (size_t j = 0; j < 4 && cases[i].commands[j] != NULL; j++)
 			apply(&overrides, cases[i].commands[j]);
-		overrides_purge(&overrides, cases[i].clock_ms);
+		overrides_advance(&overrides, cases[i].clock_ms);
 		struct override_effect effect = overrides_effect(&overrides, 1, weir_span_of("k"), cases[i].t, 0);
 		if (effect.blocked != cases[i].blocked || effect.allowed != cases[i].allowed ||
 		    effect.thousandths != cases[i].thousandths)
@@ -357,7 +357,7 @@ static void the_narrowest_network_that_holds_wins(void **state)
 	apply(&overrides, NET("allow", "10.0.0.0/8", ",\"until\":1"));
 	apply(&overrides, NET("lift", "2001:db8::/32", ""));
 	apply(&overrides, NET("lift", "::/8", ""));
-	overrides_purge(&overrides, 2000000);
+	overrides_advance(&overrides, 2000000);
 	assert_int_equal(overrides.count, 0);
 	assert_int_equal(overrides.networks.count, 0);
 	assert_int_equal(overrides.bytes, 0);
@@ -447,7 +447,7 @@ static void a_full_table_refuses_what_is_new(void **state)
 		snprintf(key, sizeof key, "k%d", i);
 		assert_true(i == 7 || overrides_effect(&overrides, 1, weir_span_of(key), AT, 0).blocked);
 	}
-	overrides_purge(&overrides, AT + 5 + LATENESS + 1);
+	overrides_advance(&overrides, AT + 5 + LATENESS + 1);
 	assert_int_equal(overrides.count, 0);
 	assert_int_equal(overrides.bytes, 0);
 	overrides_deinit(&overrides);
@@ -548,6 +548,59 @@ static void bytes_that_are_no_overrides_are_refused(void **state)
 
 /* ---- beside the rest of a shard's state ---- */
 
+/* Of a key at a time, whatever a shard's clock is. */
+static struct override_effect effect_in(const struct shard *shard, const char *key, int64_t t)
+{
+	const struct overrides *overrides = shard_overrides(shard);
+	return overrides_effect(overrides, 1, weir_span_of(key), t, overrides->clock_ms);
+}
+
+static void what_is_commanded_after_a_clock_was_ahead_holds_until_its_end(void **state)
+{
+	enum { AHEAD = 10 * 1000 + LATENESS };
+	(void)state;
+	struct weir_zone zone = {.id = 1, .name = (char *)"z", .key_count = 1, .limit_count = 1};
+	zone.key[0].field = (char *)"ip";
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1, .window_ms = 1000};
+	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
+	const struct weir_policy *policies[] = {&policy};
+	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
+	struct shard_options options = {.seed = 1, .lateness_ms = LATENESS};
+	struct shard *shard = shard_new(&options, compiled);
+	const char *const bodies[] = {BLOCK, TWICE, NET("block", "10.0.0.0/8", ",\"until\":1001000")};
+	const struct shard_override_decision *decision;
+	struct weir_error error;
+	shard_advance_clock(shard, AT + AHEAD);
+	for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+		struct override_command command = parse(bodies[i]);
+		assert_int_equal(shard_command_begin(shard, &command, AT, &error), WEIR_OK);
+		assert_int_equal(shard_command_apply(shard, &decision, &error), WEIR_OK);
+	}
+	assert_int_equal(shard_clock_ms(shard), AT + AHEAD);
+	for (int restarted = 0; restarted < 2; restarted++) {
+		shard_advance_clock(shard, AT + 999);
+		assert_true(effect_in(shard, "k", AT + 999).blocked);
+		assert_false(effect_in(shard, "k", AT + 1000).blocked);
+		assert_int_equal(effect_in(shard, "k", AT).thousandths, 2000);
+		assert_true(effect_in(shard, "10.1.2.3", AT + 999).blocked);
+		size_t length;
+		char *saved = shard_export_extra(shard, &length);
+		assert_int_equal(saved[0], 4);
+		shard_free(shard);
+		shard = shard_new(&options, compiled);
+		assert_int_equal(shard_import_extra(shard, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_OK);
+		free(saved);
+	}
+	shard_advance_clock(shard, AT + 1000);
+	assert_int_equal(effect_in(shard, "k", AT).thousandths, 1000);
+	assert_true(effect_in(shard, "k", AT + 999).blocked);
+	shard_advance_clock(shard, AT + 1000 + LATENESS + 1);
+	assert_int_equal(shard_overrides(shard)->count, 0);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+}
+
 static void they_are_a_part_of_a_shards_state(void **state)
 {
 	(void)state;
@@ -572,9 +625,9 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	assert_int_equal(saved[0], 1);
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_OK);
 	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT, 0).blocked);
-	saved[0] = 4;
+	saved[0] = 5;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
-	assert_non_null(strstr(error.text, "partition state version 4 is newer than this program, which reads up to 3"));
+	assert_non_null(strstr(error.text, "partition state version 5 is newer than this program, which reads up to 4"));
 	saved[0] = 0;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_INVALID);
 	free(saved);
@@ -612,6 +665,7 @@ int main(void)
 		cmocka_unit_test(words_have_a_bound_too),
 		cmocka_unit_test(overrides_are_what_they_were_after_a_checkpoint),
 		cmocka_unit_test(bytes_that_are_no_overrides_are_refused),
+		cmocka_unit_test(what_is_commanded_after_a_clock_was_ahead_holds_until_its_end),
 		cmocka_unit_test(they_are_a_part_of_a_shards_state),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

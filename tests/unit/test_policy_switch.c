@@ -53,7 +53,8 @@ static void add_block(struct scene *scene, uint32_t zone_id, const char *key, in
 
 static void find(struct scene *scene, int64_t clock_ms)
 {
-	policy_switch_find(&scene->change, scene->before, scene->after, &scene->overrides, 500, clock_ms);
+	overrides_advance(&scene->overrides, clock_ms);
+	policy_switch_find(&scene->change, scene->before, scene->after, &scene->overrides, 500);
 }
 
 static void zones_that_are_removed_or_go_into_shadow_mode_are_lifted(void **state)

@@ -52,7 +52,7 @@ struct stage {
 	struct model *copies; /* the second buckets; a bucket counts while `asked` has checks of it */
 	struct asked asked[STEPS * 64];
 	uint32_t asked_first, asked_count;
-	int64_t asked_ms; /* the newest time of one */
+	int64_t asked_ms; /* the newest time of one since the newest command */
 	bool alone;       /* nothing but checks: the model is asked at once, and must say the same */
 	struct model *at_once;
 };
@@ -100,8 +100,9 @@ static struct model_effect effect_of(struct stage *stage, const struct model *mo
                                      struct weir_span key, int64_t t)
 {
 	const struct model *log = stage->model;
-	int64_t clock_ms = model != log && stage->asked_ms > log->clock_ms ? stage->asked_ms : log->clock_ms;
-	struct model_effect effect = model_effect(&log->overrides, zone->id, key, t, log->clock_ms, log->lateness_ms);
+	int64_t log_ms = log->overrides.clock_ms,
+			clock_ms = model != log && stage->asked_ms > log_ms ? stage->asked_ms : log_ms;
+	struct model_effect effect = model_effect(&log->overrides, zone->id, key, t, log_ms, log->lateness_ms);
 	effect.thousandths = model_effect(&log->overrides, zone->id, key, t, clock_ms, log->lateness_ms).thousandths;
 	return effect;
 }
@@ -119,7 +120,7 @@ static int model_event(struct stage *stage, struct model *model, const struct we
 	bucket->clock_s = (model->clock_ms + 999) / 1000;
 	int64_t barred = effect.blocked;
 	if (done)
-		barred = model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms,
+		barred = model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->overrides.clock_ms,
 		                          stage->model->lateness_ms);
 	return model_judge(bucket, zone, t, c, sent, done, barred, answer).bits & WEIR_VERDICT_BLOCK;
 }
@@ -142,7 +143,7 @@ static void model_settlement(struct stage *stage, struct model *model, const str
 		model_rescale(bucket, effect.thousandths);
 	bucket->clock_s = (model->clock_ms + 999) / 1000;
 	model_correct(bucket, zone, t, correction,
-	              model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms,
+	              model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->overrides.clock_ms,
 	                               stage->model->lateness_ms));
 }
 
@@ -469,6 +470,8 @@ static void take_command(struct stage *stage, const struct record *record)
 	if (shard_command_begin(stage->shard, &record->command, record->at_ms, &error) != WEIR_OK)
 		return;
 	struct model_published wanted = model_command(stage->model, zone, &record->command, record->at_ms);
+	if (stage->asked_ms > stage->model->overrides.clock_ms)
+		stage->asked_ms = stage->model->overrides.clock_ms;
 	assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
 	assert_int_equal(decision != NULL, wanted.any);
 	struct weir_span of = override_key(&record->command);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONNECT_MS = 2000, ANSWER_MS = 4000, BODY_BYTES = 4 << 20, SHOWN_BYTES = 400, MEMBERS_MS = 4000 };
+enum { CONNECT_MS = 2000, ANSWER_MS = 4000, BODY_BYTES = 4 << 20, SHOWN_BYTES = 400, MEMBERS_MS = 4000, AHEAD_S = 60 };
 
 /* Its lines as one. */
 static void flatten(const struct weir_text *body, char words[SHOWN_BYTES])
@@ -55,7 +55,23 @@ static bool is_archivers(const struct asking *asking)
 	return is;
 }
 
-/* Sources whose times are not those of the clock: its page of metrics says by how much. */
+/* A log that was written to at times that have not come yet. */
+static void tell_ahead(const struct asking *asking, const char *page)
+{
+	static const char metric[] = "\nweir_limiter_clock_ahead_seconds ";
+	const char *at = strstr(page, metric);
+	double seconds = at != NULL ? strtod(at + sizeof metric - 1, NULL) : 0;
+	if (seconds >= AHEAD_S)
+		weir_findings_add(
+			asking->check->findings, WEIR_SEVERITY_TICKET, "pages",
+			"the log was written to at a time that is %.0f min ahead of this machine's clock\nA clock was ahead for a while, or "
+			"this one was set back: what operators commanded before may be over before its time, and fewer checks pass of keys "
+			"that were asked at the later times\ncorrect the clock, look at weir state --orders, and command again what is missing "
+			"there (runbook: clock)",
+			seconds / 60);
+}
+
+/* Sources whose times are not those of the clock, and the log's own: its page of metrics says by how much. */
 static void tell_clocks(const struct asking *asking)
 {
 	static const char metric[] = "\nweir_source_behind_clock_seconds{source=\"";
@@ -63,6 +79,7 @@ static void tell_clocks(const struct asking *asking)
 	struct weir_error error;
 	if (ask(asking, "/metrics", &answer, &error) == WEIR_OK && answer.code == 200 && answer.body.length > 0) {
 		weir_text_append(&answer.body, "", 1);
+		tell_ahead(asking, answer.body.at);
 		for (const char *at = answer.body.at; (at = strstr(at, metric)) != NULL;) {
 			at += sizeof metric - 1;
 			const char *name_end = strstr(at, "\"} ");

@@ -286,8 +286,9 @@ static void take_pair(struct replay *replay, const struct replay_event *event, u
 	struct pair after = {0};
 	after.held_count = shard_read_held(lane_shard(replay->lane), at->id, event->key, event->time_ms, after.held);
 	unsigned bits = weir_verdict_of(result->judged.verdicts, number);
-	struct override_effect effect = overrides_effect(shard_overrides(lane_shard(replay->lane)), at->id, event->key,
-	                                                 event->time_ms, shard_clock_ms(lane_shard(replay->lane)));
+	const struct overrides *overrides = shard_overrides(lane_shard(replay->lane));
+	struct override_effect effect =
+		overrides_effect(overrides, at->id, event->key, event->time_ms, overrides->clock_ms);
 	struct weir_limit rules[WEIR_ZONE_LIMITS_MAX];
 	for (uint32_t i = 0; i < zone->zone->limit_count; i++)
 		rules[i] = effect.thousandths == WEIR_SCALE_ONE ? zone->zone->limits[i]

@@ -72,7 +72,7 @@ class Follow:
         the frame, dropped ones and unknown zones too, so that a decision has
         the same id however often its frame is judged."""
         self.clock_ms = max(self.clock_ms, sent_ms)
-        self.overrides.purge(self.clock_ms)
+        self.overrides.advance(sent_ms)
         held = self.positions.get(source, -1)
         index = 0
         results = []
@@ -105,13 +105,13 @@ class Follow:
     def take_command(self, offset, sent_ms, body):
         """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""
         self.clock_ms = max(self.clock_ms, sent_ms)
+        self.overrides.advance(sent_ms)
         try:
             command = Command(body, joined)
             zone = next((zone for zone in self.zones.values() if zone.name == command.zone), None)
             if zone is None:
                 raise Malformed("zone")
             command.check(zone, sent_ms)
-            self.overrides.purge(self.clock_ms)
             place = (zone.id, command.key)
             was_blocked = self.overrides.blocked_alone(*place, sent_ms, command.network)
             self.overrides.apply(zone.id, command, sent_ms)
@@ -150,6 +150,7 @@ class Follow:
         that goes into shadow mode. Where one leaves it limits' blocks are given up,
         and operators' are published, by zone and key."""
         self.clock_ms = max(self.clock_ms, sent_ms)
+        self.overrides.advance(sent_ms)
         new = {zone.id: zone for zone in zones}
         published = []
         for zone in self.zones.values():
@@ -188,7 +189,7 @@ class Follow:
         blocks += [(key, until, held.net_words[zone_id, key]) for (zone_id, key), until in held.net_blocks.items()
                    if zone_id == zone.id and self._publishes(key)]
         for key, until, (by, reason) in sorted(blocks):
-            if until > self.clock_ms:
+            if until > held.clock_ms:
                 yield Verdict(zone, "order", decision={
                     "zone": zone.name, "key": list(split_key(zone, key)), "action": "block",
                     "at": sent_ms, "until": until, "by": by, "reason": reason, "mode": zone.mode})

@@ -3,7 +3,8 @@
 
 A command is the body of a command record, a dict. Blocks and allows are for
 events before their end, and are forgotten when the clock is past it and the
-lateness; overrides hold while the clock is before their end.
+lateness; overrides hold while the clock is before their end. The clock is the
+highest sending time from the newest command that changed something on.
 """
 
 import copy
@@ -133,14 +134,16 @@ class Overrides:
 
     def __init__(self, lateness_ms):
         self.lateness_ms = lateness_ms
+        self.clock_ms = 0
         self.blocks, self.allows = {}, {}  # (zone id, key): until
         self.net_blocks, self.net_allows = {}, {}  # (zone id, a network's text): until
         self.words = {}  # of blocks: by whom, and why
         self.net_words = {}
         self.rates = {}  # (zone id, key, is a prefix): (until, thousandths)
 
-    def purge(self, clock_ms):
-        """Forgets what has ended."""
+    def advance(self, sent_ms):
+        """Forgets what has ended when a record comes."""
+        self.clock_ms = clock_ms = max(self.clock_ms, sent_ms)
         for kept in (self.blocks, self.allows, self.net_blocks, self.net_allows):
             for place in [place for place, until in kept.items()
                           if until < NO_END and clock_ms > until + self.lateness_ms]:
@@ -218,6 +221,8 @@ class Overrides:
             known = (place in blocks or place in allows
                      or (not command.network and place + (False,) in self.rates))
         _need(ends or known or self.count() < OVERRIDES_MAX, "too many orders")
+        if not ends:
+            self.clock_ms = sent_ms
         if command.kind == "override":
             self.rates.pop(place, None)
             if not ends:
