@@ -163,7 +163,7 @@ def test_open_ones_are_bounded(place):
                 continue
             assert str(error).startswith("UNAVAILABLE full"), error
             full += 1
-    assert 3900 < opened <= 4096 and full == 5000 - opened, (opened, full)
+    assert 4032 <= opened <= 4096 and full == 5000 - opened, (opened, full)
     assert client.call("WEIR.CHECK", "ann", "many")[0] == 0
     assert weir.stop() == 0, weir.said()
 
