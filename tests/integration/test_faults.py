@@ -225,6 +225,31 @@ def test_a_start_on_a_full_disk_fails_and_harms_nothing(place):
         follow.end()
 
 
+def test_damage_to_the_newest_decisions_is_no_torn_end(place):
+    """After a kill, too, and though nothing was written behind them: the start is refused, and the log left as it is."""
+    follow = Following(place, place.path("state"), place.path("out"))
+    follow.feed(8)
+    until(lambda: len(lines_of(follow.out)) == 8, "eight decisions", running=follow.weir)
+    follow.weir.kill()
+    log = place.path("state", "log", "decisions", f"{1:020}.log")
+    whole = bytearray(read(log))
+    starts = [at for at in range(len(whole)) if whole[at:at + 4] == b"wRec"]
+    whole[starts[-2] + 80] ^= 1  # the last one is the mark behind them
+    with open(log, "wb") as file:
+        file.write(whole)
+    follow.weir = place.start(*follow.arguments)
+    assert follow.weir.wait(60) == 2, follow.weir.said()
+    assert f"decisions/{1:020}.log is damaged at byte {starts[-2]}: " in follow.weir.said(), follow.weir.said()
+    assert read(log) == whole and len(lines_of(follow.out)) == 8
+    whole[starts[-2] + 80] ^= 1
+    with open(log, "wb") as file:
+        file.write(whole)
+    follow.weir = place.start(*follow.arguments)
+    follow.feed(2)
+    follow.await_all()
+    follow.end()
+
+
 def test_sigterm_ends_it_on_a_full_disk(place):
     with small_disk(place) as disk:
         follow = Following(place, place.path("state"), place.path("disk", "out"))

@@ -10,7 +10,7 @@
 
 #define test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
-enum { MESSAGE_BYTES = 500 };
+enum { MESSAGE_BYTES = 500, MARK_BYTES = WEIR_BUS_RECORD_HEADER_BYTES /* behind the last batch */ };
 
 /* Sends messages to partition 0 (and 1), each batch synced before the next. */
 static void fill(struct fixture *fixture, uint64_t from, uint64_t to, uint64_t batch)
@@ -61,7 +61,7 @@ static void a_torn_tail_is_cut_wherever_it_ends(void **state)
 	const char *path = fixture_segment(fixture, 1);
 	fill(fixture, 0, 10, 1);
 	fixture_close(fixture);
-	off_t whole = size_of(path);
+	off_t whole = size_of(path) - MARK_BYTES;
 	enum { RECORD = WEIR_BUS_RECORD_HEADER_BYTES + MESSAGE_BYTES };
 	/* What is cut counts as not written; each round cuts the last message and sends it again. */
 	for (off_t cut = 1; cut <= RECORD; cut += cut < RECORD - 3 ? 3 : 1) {
@@ -69,10 +69,11 @@ static void a_torn_tail_is_cut_wherever_it_ends(void **state)
 		fixture->sent = fixture->delivered = 0;
 		fixture_open(fixture);
 		assert_int_equal(9, fixture_check_numbers(fixture, 0));
-		assert_int_equal(whole - RECORD, size_of(path));
+		/* Whoever refuses to start for another reason finds what the crash left. */
+		assert_int_equal(whole - cut, size_of(path));
 		fill(fixture, 9, 10, 1);
 		fixture_close(fixture);
-		assert_int_equal(whole, size_of(path));
+		assert_int_equal(whole + MARK_BYTES, size_of(path));
 	}
 	char zeros[1000] = {0}, garbage[1000];
 	memset(garbage, 'w', sizeof garbage);
@@ -83,7 +84,8 @@ static void a_torn_tail_is_cut_wherever_it_ends(void **state)
 	append(path, garbage, sizeof garbage);
 	fixture_open(fixture);
 	assert_int_equal(10, fixture_check_numbers(fixture, 0));
-	assert_int_equal(whole, size_of(path));
+	fill(fixture, 10, 11, 1);
+	assert_int_equal(whole + RECORD + MARK_BYTES, size_of(path));
 }
 
 static void a_batch_that_is_torn_in_its_middle_is_cut(void **state)
@@ -92,7 +94,7 @@ static void a_batch_that_is_torn_in_its_middle_is_cut(void **state)
 	const char *path = fixture_segment(fixture, 1);
 	fill(fixture, 0, 5, 1);
 	off_t before = size_of(path);
-	/* One batch, whose later messages reached the disk and an earlier one did not: nothing of it was acknowledged. */
+	/* One batch, whose later messages reached the disk and an earlier one did not: it was not acknowledged, nor marked. */
 	sync_blocked = true;
 	for (uint64_t i = 5; i < 15; i++)
 		assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, i, MESSAGE_BYTES));
@@ -101,14 +103,45 @@ static void a_batch_that_is_torn_in_its_middle_is_cut(void **state)
 		assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, i, MESSAGE_BYTES));
 	sync_blocked = false;
 	fixture_settle(fixture);
-	off_t after = size_of(path);
+	off_t after = size_of(path) - MARK_BYTES;
 	fixture_close(fixture);
+	assert_int_equal(0, truncate(path, after));
 	/* The last batch holds at least two messages; its first is damaged. */
 	flip(path, after - 2 * (MESSAGE_BYTES + WEIR_BUS_RECORD_HEADER_BYTES) + 100);
 	fixture->sent = fixture->delivered = 0;
 	fixture_open(fixture);
 	assert_int_equal(23, fixture_check_numbers(fixture, 0));
 	assert_true(size_of(path) > before);
+}
+
+/* Nothing was written behind the last batch, so that no record speaks for it. */
+static void damage_to_the_last_batch_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *path = fixture_segment(fixture, 1);
+	fill(fixture, 0, 3, 1);
+	fill(fixture, 3, 13, 20);
+	fixture_close(fixture);
+	off_t record = MESSAGE_BYTES + WEIR_BUS_RECORD_HEADER_BYTES, whole = size_of(path);
+	off_t start = whole - MARK_BYTES - 13 * record;
+	for (off_t i = 3 * record; i < 13 * record; i += 97) {
+		flip(path, start + i);
+		char words[128];
+		long long at = start + i / record * record;
+		snprintf(words, sizeof words, "events/00000000000000000001.log is damaged at byte %lld: ", at);
+		assert_refused(fixture, words);
+		assert_int_equal(whole, size_of(path));
+		flip(path, start + i);
+	}
+	/* A mark that is damaged says nothing. */
+	for (off_t i = whole - MARK_BYTES; i < whole; i += 5) {
+		flip(path, i);
+		fixture->sent = fixture->delivered = 0;
+		fixture_open(fixture);
+		assert_int_equal(13, fixture_check_numbers(fixture, 0));
+		fixture_close(fixture);
+		flip(path, i);
+	}
 }
 
 static void damage_to_what_was_acknowledged_is_refused(void **state)
@@ -118,8 +151,8 @@ static void damage_to_what_was_acknowledged_is_refused(void **state)
 	fill(fixture, 0, 20, 1);
 	fixture_close(fixture);
 	off_t record = MESSAGE_BYTES + WEIR_BUS_RECORD_HEADER_BYTES;
-	off_t start = size_of(path) - 20 * record;
-	for (off_t i = 0; i < 19 * record; i += 97) {
+	off_t start = size_of(path) - MARK_BYTES - 20 * record;
+	for (off_t i = 0; i < 20 * record; i += 97) {
 		flip(path, start + i);
 		char words[128];
 		long long at = start + i / record * record;
@@ -167,7 +200,7 @@ static void a_reader_ahead_of_the_log_is_noticed(void **state)
 	fixture->ops->consumer_free(consumer);
 	fixture_close(fixture);
 	off_t size = size_of(fixture_segment(fixture, 1));
-	assert_int_equal(0, truncate(fixture_segment(fixture, 1), size - 10));
+	assert_int_equal(0, truncate(fixture_segment(fixture, 1), size - MARK_BYTES - 10));
 	assert_refused(fixture,
 	               "limiter has read partition 0 up to 10, but it ends at 9: acknowledged messages are missing");
 	char path[512];
@@ -229,7 +262,7 @@ static void missing_and_short_files_are_refused(void **state)
 	assert_int_equal(0, rename(away, fixture_segment(fixture, 2)));
 
 	off_t size = size_of(fixture_segment(fixture, 2));
-	assert_int_equal(0, truncate(fixture_segment(fixture, 2), size - 1));
+	assert_int_equal(0, truncate(fixture_segment(fixture, 2), size - MARK_BYTES - 1));
 	assert_refused(fixture, "is damaged at byte");
 	append(fixture_segment(fixture, 2), "x", 1); /* its last byte is another now, which its reader will notice */
 	fixture->sent = fixture->delivered = 0;
@@ -315,7 +348,7 @@ static void what_a_failed_sync_left_behind_is_not_read(void **state)
 	char command[1200];
 	char second[512];
 	snprintf(second, sizeof second, "%s", fixture_segment(fixture, 2));
-	assert_int_equal(size, size_of(fixture_segment(fixture, 1)));
+	assert_int_equal(size - MARK_BYTES, size_of(fixture_segment(fixture, 1)));
 	snprintf(command, sizeof command, "cat '%s' >> '%s'", second, fixture_segment(fixture, 1));
 	assert_int_equal(0, system(command));
 	fixture_reopen(fixture);
@@ -471,14 +504,23 @@ static void closing_does_not_wait_for_a_broken_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(a_torn_tail_is_cut_wherever_it_ends),         test(a_batch_that_is_torn_in_its_middle_is_cut),
-		test(damage_to_what_was_acknowledged_is_refused),  test(a_newer_version_is_said),
-		test(a_reader_ahead_of_the_log_is_noticed),        test(damage_to_a_closed_file_stops_its_reader_there),
-		test(missing_and_short_files_are_refused),         test(a_file_that_was_being_made_is_no_damage),
-		test(a_failed_sync_moves_to_a_fresh_file),         test(what_a_failed_sync_left_behind_is_not_read),
-		test(a_failed_write_moves_to_a_fresh_file),        test(a_full_disk_is_waited_for),
-		test(nothing_is_written_behind_what_was_given_up), test(trimming_frees_a_full_disk),
-		test(a_disk_that_does_not_answer_is_told),         test(closing_does_not_wait_for_a_broken_disk),
+		test(a_torn_tail_is_cut_wherever_it_ends),
+		test(a_batch_that_is_torn_in_its_middle_is_cut),
+		test(damage_to_the_last_batch_is_refused),
+		test(damage_to_what_was_acknowledged_is_refused),
+		test(a_newer_version_is_said),
+		test(a_reader_ahead_of_the_log_is_noticed),
+		test(damage_to_a_closed_file_stops_its_reader_there),
+		test(missing_and_short_files_are_refused),
+		test(a_file_that_was_being_made_is_no_damage),
+		test(a_failed_sync_moves_to_a_fresh_file),
+		test(what_a_failed_sync_left_behind_is_not_read),
+		test(a_failed_write_moves_to_a_fresh_file),
+		test(a_full_disk_is_waited_for),
+		test(nothing_is_written_behind_what_was_given_up),
+		test(trimming_frees_a_full_disk),
+		test(a_disk_that_does_not_answer_is_told),
+		test(closing_does_not_wait_for_a_broken_disk),
 	};
 	return cmocka_run_group_tests_name("bus_local_recovery", tests, NULL, NULL);
 }

@@ -177,6 +177,21 @@ static void damage_costs_what_is_damaged(void **state)
 	assert_int_equal(4, scan_all(fixture, WEIR_BUS_EVERY_PARTITION, 0).damaged);
 }
 
+static void damage_to_the_last_batch_is_told(void **state)
+{
+	struct fixture *fixture = *state;
+	fill(fixture, 10);
+	fixture_close(fixture);
+	const char *path = fixture_segment(fixture, 1);
+	flip(path, place_of(9) + RECORD_BYTES - 1);
+	struct found found = scan_all(fixture, WEIR_BUS_EVERY_PARTITION, 0);
+	assert_int_equal(9, found.messages);
+	assert_int_equal(1, found.damaged);
+	char words[64];
+	snprintf(words, sizeof words, "bytes %lld to %lld", (long long)place_of(9), (long long)place_of(10));
+	assert_non_null(strstr(found.words, words));
+}
+
 static void a_torn_tail_is_no_damage(void **state)
 {
 	struct fixture *fixture = *state;
@@ -240,6 +255,7 @@ int main(void)
 		test(a_partition_is_read_from_any_offset),
 		test(what_is_no_bus_or_partition_is_refused),
 		test(damage_costs_what_is_damaged),
+		test(damage_to_the_last_batch_is_told),
 		test(a_torn_tail_is_no_damage),
 		test(trimming_goes_on_meanwhile),
 	};

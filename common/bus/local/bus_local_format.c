@@ -9,6 +9,7 @@
 
 #include "common/bytes/hash.h"
 
+#include <assert.h>
 #include <endian.h>
 
 enum { SEGMENT_VERSION = 1 };
@@ -16,7 +17,9 @@ enum { SEGMENT_VERSION = 1 };
 static const char segment_magic[8] = {'w', 'e', 'i', 'r', 'b', 'u', 's', SEGMENT_VERSION};
 static const char record_magic[4] = {'w', 'R', 'e', 'c'};
 
-enum { MAGIC_NAME_BYTES = 7, RECORD_HASHED_BYTES = 40 };
+enum { MAGIC_NAME_BYTES = 7, RECORD_HASHED_BYTES = 40, MARK_PARTITION = 65535 };
+
+static_assert(MARK_PARTITION >= (int)WEIR_BUS_PARTITIONS_MAX, "no message is of the mark's partition");
 
 static void put32(char *at, uint32_t value)
 {
@@ -120,6 +123,12 @@ void weir_bus_record_encode(const struct weir_bus_record *record, uint64_t segme
 	put64(bytes + RECORD_HASHED_BYTES, header_hash(bytes, segment_id));
 }
 
+void weir_bus_mark_encode(uint64_t durable, uint64_t segment_id, char *bytes)
+{
+	struct weir_bus_record mark = {.partition = MARK_PARTITION, .durable = (uint32_t)durable};
+	weir_bus_record_encode(&mark, segment_id, bytes);
+}
+
 bool weir_bus_record_decode(const char *bytes, uint64_t segment_id, uint32_t partitions, struct weir_bus_record *record)
 {
 	if (memcmp(bytes, record_magic, sizeof record_magic) != 0 ||
@@ -135,6 +144,16 @@ bool weir_bus_record_decode(const char *bytes, uint64_t segment_id, uint32_t par
 	                                   .body_hash = get64(bytes + 32)};
 	return record->partition < partitions && record->body_bytes <= WEIR_BUS_MESSAGE_MAX_BYTES &&
 	       record->key_bytes <= record->body_bytes;
+}
+
+bool weir_bus_durable_decode(const char *bytes, uint64_t segment_id, uint32_t partitions, uint64_t *durable)
+{
+	struct weir_bus_record record;
+	if (!weir_bus_record_decode(bytes, segment_id, MARK_PARTITION + 1, &record) ||
+	    (record.partition >= partitions && record.partition != MARK_PARTITION))
+		return false;
+	*durable = record.durable;
+	return true;
 }
 
 bool weir_bus_record_body_is_whole(const struct weir_bus_record *record, const char *body)

@@ -18,7 +18,10 @@
  *                                           .. key, payload
  *
  * `durable` tells a torn tail (cut) from damage (an error): broken bytes below a
- * later record's `durable` were acknowledged. Because of the id, bytes inside a
+ * later record's `durable` were acknowledged. Behind the last batch stands a mark
+ * that says the same of it, until the next batch is written over it: a record of
+ * partition 65535 and no body, which is not a message. The mark is written once the
+ * batch is on disk, and is not synced itself. Because of the id, bytes inside a
  * payload cannot be taken for a record. "Valid bytes of the file before it" is
  * where a file ends whose last writes failed.
  */
@@ -79,7 +82,14 @@ struct weir_bus_record {
 /** Writes the 48 bytes before a body, whose hash is in the record. */
 void weir_bus_record_encode(const struct weir_bus_record *record, uint64_t segment_id, char *bytes);
 
-/** Decodes a record's 48 bytes. @return false: they are not a record of this segment */
+/** Writes the 48 bytes of a mark: so many bytes of the file are on disk. */
+void weir_bus_mark_encode(uint64_t durable, uint64_t segment_id, char *bytes);
+
+/** Whether 48 bytes are a record or a mark of this segment. @param durable  set to what it says to be on disk */
+WEIR_MUST_USE bool weir_bus_durable_decode(const char *bytes, uint64_t segment_id, uint32_t partitions,
+                                           uint64_t *durable);
+
+/** Decodes a record's 48 bytes. @return false: they are not a record of this segment, or are a mark */
 WEIR_MUST_USE bool weir_bus_record_decode(const char *bytes, uint64_t segment_id, uint32_t partitions,
                                           struct weir_bus_record *record);
 

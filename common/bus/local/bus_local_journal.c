@@ -81,7 +81,7 @@ static enum weir_status open_segments(struct weir_bus_journal *journal, struct w
 	if (status != WEIR_OK || journal->segment_count == 0)
 		return status;
 	struct weir_bus_segment *last = journal->segments[journal->segment_count - 1];
-	status = weir_bus_segment_mend(journal->directory, last, journal->next, &journal->fd, error);
+	status = weir_bus_segment_mend(journal->directory, last, journal->next, &journal->fd, &journal->torn, error);
 	if (status == WEIR_OK)
 		journal->index_bytes = last->index->bytes;
 	return status;

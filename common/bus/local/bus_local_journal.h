@@ -103,6 +103,7 @@ struct weir_bus_journal {
 	pthread_t thread;
 	int fd;      /* of the last segment; -1: none is open */
 	bool broken; /* its last write or fsync failed: what is after its length counts as not written */
+	bool torn;   /* bytes stand behind its length, as a crash left them: they are cut before it is written */
 	uint64_t *planned;
 	int64_t readers_saved_ms;
 	struct weir_deadline next_sync; /* not earlier, unless enough was gathered or somebody waits */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repairs the last segment file after a crash: keeps what was acknowledged, and
- * cuts what was not and may be torn.
+ * Opens the last segment file after a crash: keeps what was acknowledged, and
+ * leaves out what was not and may be torn.
  *
- * The records after a broken byte tell which of the two it is: each says how much
- * of the file was on disk when it was written.
+ * The records after a broken byte, and the mark behind them, tell which of the two
+ * it is: each says how much of the file was on disk when it was written. What is
+ * left out is cut when the file is next written: whoever refuses to start finds the
+ * file as the crash left it.
  */
 #include "common/bus/local/bus_local_segment.h"
 
@@ -17,7 +19,7 @@
 
 enum { MEND_BYTES = 1024 * 1024 };
 
-/* Whether a record after `end` says that bytes after `end` were on disk when it was written. */
+/* Whether a record or a mark after `end` says that bytes after `end` were on disk when it was written. */
 static enum weir_status find_witness(int fd, const struct weir_bus_segment *segment, uint64_t end, bool *found)
 {
 	char *bytes = weir_alloc(MEND_BYTES, 1);
@@ -32,11 +34,11 @@ static enum weir_status find_witness(int fd, const struct weir_bus_segment *segm
 		size_t last = (size_t)count - WEIR_BUS_RECORD_HEADER_BYTES;
 		for (size_t i = 0; i <= last && !*found; i++) {
 			const char *next = memchr(bytes + i, 'w', last - i + 1);
-			struct weir_bus_record record;
+			uint64_t durable;
 			if (next == NULL)
 				break;
 			i = (size_t)(next - bytes);
-			*found = weir_bus_record_decode(next, segment->id, segment->partitions, &record) && record.durable > end;
+			*found = weir_bus_durable_decode(next, segment->id, segment->partitions, &durable) && durable > end;
 		}
 		at += last + 1;
 	}
@@ -65,7 +67,7 @@ static int rewrite(int fd, uint64_t from, uint64_t to)
 }
 
 enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment, uint64_t *next_offsets,
-                                       int *fd, struct weir_error *error)
+                                       int *fd, bool *torn, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status = weir_bus_segment_open_file(directory, segment->sequence, O_RDWR, path, fd, error);
@@ -82,7 +84,7 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
 	else if (witness)
 		status = weir_bus_segment_damaged(path, &walk, error);
-	else if (rewrite(*fd, walk.durable, walk.end) != 0 || ftruncate(*fd, (off_t)walk.end) != 0 || fdatasync(*fd) != 0)
+	else if (rewrite(*fd, walk.durable, walk.end) != 0 || fdatasync(*fd) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot repair %s: %s", path, strerror(errno));
 	if (status != WEIR_OK) {
 		weir_bus_index_free(index);
@@ -90,6 +92,7 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 		*fd = -1;
 		return status;
 	}
+	*torn = walk.end < segment->length;
 	segment->length = walk.end;
 	segment->index = index;
 	return WEIR_OK;

@@ -5,7 +5,8 @@
  * Each record is checked as in recovery (bus_local_segment.c), but a broken one
  * does not end the scan: it is reported, and the scan looks for the next valid
  * record. After the last valid record of the last file, broken bytes are not
- * damage: a write is in progress, or a crash has cut one short.
+ * damage unless a mark behind them says that they were on disk: a write is in
+ * progress, or a crash has cut one short.
  */
 #include "common/bus/local/bus_local_scan.h"
 
@@ -190,9 +191,9 @@ static const char *window_at(struct weir_bus_scan *scan, uint64_t at, size_t len
 	return scan->filled >= length ? scan->window : NULL;
 }
 
-enum found { FOUND_RECORD, FOUND_NONE, FOUND_UNREADABLE };
+enum found { FOUND_RECORD, FOUND_MARK, FOUND_NONE, FOUND_UNREADABLE };
 
-/* Whether there is a valid record at a place. */
+/* Whether there is a valid record at a place, or a mark. */
 static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_bus_record *record, const char **body)
 {
 	if (scan->limit - at < WEIR_BUS_RECORD_HEADER_BYTES)
@@ -200,8 +201,12 @@ static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_b
 	const char *bytes = window_at(scan, at, WEIR_BUS_RECORD_HEADER_BYTES);
 	if (bytes == NULL)
 		return FOUND_UNREADABLE;
-	if (!weir_bus_record_decode(bytes, scan->segment->id, scan->partitions, record) ||
-	    weir_bus_record_bytes(record) > scan->limit - at)
+	uint64_t durable;
+	if (!weir_bus_durable_decode(bytes, scan->segment->id, scan->partitions, &durable))
+		return FOUND_NONE;
+	if (!weir_bus_record_decode(bytes, scan->segment->id, scan->partitions, record))
+		return durable == at ? FOUND_MARK : FOUND_NONE;
+	if (weir_bus_record_bytes(record) > scan->limit - at)
 		return FOUND_NONE;
 	bytes = window_at(scan, at, (size_t)weir_bus_record_bytes(record));
 	if (bytes == NULL)
@@ -210,7 +215,7 @@ static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_b
 	return weir_bus_record_body_is_whole(record, *body) ? FOUND_RECORD : FOUND_NONE;
 }
 
-/* Moves to the next valid record after broken bytes, or to the limit. */
+/* Moves to the next valid record or mark after broken bytes, or to the limit. */
 static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_error *error)
 {
 	uint64_t broken = scan->at;
@@ -235,6 +240,7 @@ static enum weir_status next_record(struct weir_bus_scan *scan, struct weir_mess
 	const char *body;
 	while (scan->at < scan->limit) {
 		switch (inspect(scan, scan->at, &record, &body)) {
+		case FOUND_MARK: scan->at = scan->limit; continue;
 		case FOUND_NONE: return pass_damage(scan, error);
 		case FOUND_UNREADABLE:
 			scan->at = scan->limit;

@@ -77,13 +77,15 @@ WEIR_MUST_USE enum weir_status weir_bus_segment_load(const char *directory, cons
                                                      struct weir_bus_index **index, struct weir_error *error);
 
 /**
- * Opens the last segment for writing: checks every byte, cuts a torn tail, makes the rest durable and fills the index.
+ * Opens the last segment for writing: checks every byte, makes what is whole durable and fills the index.
  *
+ * @param torn          set to whether bytes stand behind its length, to be cut before it is written
  * @param next_offsets  set to each partition's offset after its last record
  * @return WEIR_OK; WEIR_INVALID: acknowledged bytes are damaged: the error names file and byte; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment,
-                                                     uint64_t *next_offsets, int *fd, struct weir_error *error);
+                                                     uint64_t *next_offsets, int *fd, bool *torn,
+                                                     struct weir_error *error);
 
 /* ---- for the files of the local bus ---- */
 

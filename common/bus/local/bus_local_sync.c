@@ -118,7 +118,7 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 	if (journal->fd >= 0)
 		close(journal->fd);
 	journal->fd = fd;
-	journal->broken = false;
+	journal->broken = journal->torn = false;
 
 	pthread_mutex_lock(&journal->lock);
 	if (again) {
@@ -191,6 +191,15 @@ static int write_entries(int fd, const struct weir_bus_entries *batch, uint64_t 
 	return 0;
 }
 
+/* Says behind the last batch that it is on disk. Without the mark, damage to this batch would pass for a torn tail. */
+static void mark(const struct weir_bus_journal *journal, uint64_t durable)
+{
+	char bytes[WEIR_BUS_RECORD_HEADER_BYTES];
+	weir_bus_mark_encode(durable, last_segment(journal)->id, bytes);
+	int written = weir_bus_write(journal->fd, bytes, sizeof bytes, durable);
+	(void)written; /* a full disk has no room for it: the next batch says the same */
+}
+
 /* Makes one attempt to get a batch on disk. @return WEIR_OK; WEIR_IO: no part of it counts as written */
 static enum weir_status write_batch(struct weir_bus_journal *journal, const struct weir_bus_entries *batch,
                                     struct weir_error *error)
@@ -206,7 +215,10 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	}
 	encode(journal, batch);
 	const char *what = "write";
-	int result = write_entries(journal->fd, batch, last->length);
+	int result = journal->torn ? ftruncate(journal->fd, (off_t)last->length) : 0;
+	journal->torn &= result != 0;
+	if (result == 0)
+		result = write_entries(journal->fd, batch, last->length);
 	if (result != 0)
 		journal->broken = errno != ENOSPC && errno != EDQUOT;
 	if (result == 0) {
@@ -218,6 +230,7 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	if (result != 0)
 		return weir_fail(error, WEIR_IO, "cannot %s %s/%020llu.log: %s", what, journal->directory,
 		                 (unsigned long long)last->sequence, strerror(errno));
+	mark(journal, last->length + batch->bytes);
 	return WEIR_OK;
 }
 
