@@ -4,9 +4,11 @@
 
 #include "common/base/alloc.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINKS_MOST = 40 }; /* as the system follows */
@@ -107,4 +109,48 @@ int weir_file_descriptor_of(const char *path)
 			return atoi(path + length);
 	}
 	return -1;
+}
+
+/* ---- what a rename may replace ---- */
+
+/* Whether a path is of a descriptor, of this process or another: the file behind it, if it is one, has other writers. */
+static bool is_of_descriptor(const char *path)
+{
+	return weir_file_descriptor_of(path) >= 0 || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+	       strncmp(path, "/proc/", 6) == 0;
+}
+
+static const char *name_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR: return "a directory";
+	case S_IFCHR:
+	case S_IFBLK: return "a device";
+	case S_IFIFO: return "a pipe";
+	case S_IFSOCK: return "a socket";
+	default: return "not a regular file";
+	}
+}
+
+enum weir_status weir_file_replaced(const char *path, char place[WEIR_PATH_BYTES], struct weir_error *error)
+{
+	struct stat about;
+	int descriptor = weir_file_descriptor_of(path);
+	if (is_of_descriptor(path))
+		return weir_fail(error, WEIR_INVALID, "%s is %s: only a regular file can be replaced", path,
+		                 descriptor == STDOUT_FILENO   ? "standard output"
+		                 : descriptor == STDERR_FILENO ? "standard error"
+		                                               : "a descriptor that is open already");
+	if (stat(path, &about) == 0) {
+		if (!S_ISREG(about.st_mode))
+			return weir_fail(error, WEIR_INVALID, "%s is %s: only a regular file can be replaced", path,
+			                 name_of(about.st_mode));
+	} else if (errno != ENOENT && errno != ENOTDIR) {
+		return weir_fail(error, WEIR_IO, "cannot look at %s: %s", path, strerror(errno));
+	}
+	struct weir_text text = {0};
+	weir_file_place_put(&text, path);
+	enum weir_status status = weir_path_format(place, error, "%.*s", (int)text.length, text.at);
+	weir_text_deinit(&text);
+	return status;
 }

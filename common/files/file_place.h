@@ -4,6 +4,7 @@
 #define WEIR_COMMON_FILE_PLACE_H
 
 #include "common/base/text.h"
+#include "common/files/durable_file.h"
 
 /**
  * Appends a path without links, "." and ".."; of what is not there yet, that of the folders that are, and the rest.
@@ -19,5 +20,14 @@ void weir_file_place_put(struct weir_text *text, const char *path);
  * @return -1: it is a path as any other
  */
 int weir_file_descriptor_of(const char *path);
+
+/**
+ * Where the file stands that a rename is to replace: behind links, so that a link stays and leads to the new file.
+ *
+ * @return WEIR_INVALID: there is something that a rename must not replace: a descriptor that is open already, a device, a
+ *         pipe, a socket, a directory; WEIR_IO: it cannot be told, or the path is too long
+ */
+WEIR_MUST_USE enum weir_status weir_file_replaced(const char *path, char place[WEIR_PATH_BYTES],
+                                                  struct weir_error *error);
 
 #endif

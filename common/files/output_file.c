@@ -2,6 +2,8 @@
 /* A file has a name of its own until it is whole, beside the one that it replaces: so neither is ever half there. */
 #include "common/files/output_file.h"
 
+#include "common/files/file_place.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,12 +15,6 @@
 static bool is_standard(const char *path)
 {
 	return strcmp(path, "-") == 0;
-}
-
-/* A descriptor that is open already: the file behind it, if it is one, is written to by others too. */
-static bool is_descriptor(const char *path)
-{
-	return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
 static enum weir_status cannot_write(const char *path, struct weir_error *error)
@@ -45,23 +41,20 @@ static enum weir_status begin(struct weir_output_file *file, const struct stat *
 enum weir_status weir_output_file_open(struct weir_output_file *file, const char *path, mode_t mode,
                                        struct weir_error *error)
 {
-	struct stat about, link;
+	struct stat about;
 	file->path = path;
 	if (path == NULL || is_standard(path))
 		return WEIR_OK;
 	if (*path == '\0')
 		return weir_fail(error, WEIR_INVALID, "the path of an output is empty");
-	bool there = stat(path, &about) == 0;
-	file->replaces = !is_descriptor(path) && (there ? S_ISREG(about.st_mode) : lstat(path, &link) != 0);
-	if (!file->replaces) { /* a link to nothing, too: the file is made where it leads to */
+	enum weir_status status = weir_file_replaced(path, file->resolved, error);
+	file->replaces = status == WEIR_OK;
+	if (status == WEIR_INVALID) {
 		file->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, mode);
 		file->open = file->fd >= 0;
 		return file->open ? WEIR_OK : cannot_write(path, error);
 	}
-	if (there && realpath(path, file->resolved) == NULL)
-		return cannot_write(path, error);
-	enum weir_status status = there ? WEIR_OK : weir_path_format(file->resolved, error, "%s", path);
-	return status == WEIR_OK ? begin(file, there ? &about : NULL, mode, error) : status;
+	return status == WEIR_OK ? begin(file, stat(path, &about) == 0 ? &about : NULL, mode, error) : status;
 }
 
 static enum weir_status put_in_place(struct weir_output_file *file, struct weir_error *error)

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -291,6 +292,28 @@ def test_what_cannot_be_meant_is_refused(place):
     place.write("state/log/partitions", "many\n")
     done = place.run("subscribe", "--state", machine.state, "--to", "file:/x", "--once")
     assert done.code() == 2 and "damaged" in done.said(), done.said()
+
+
+def test_only_a_file_is_replaced(place):
+    """A device, a pipe or standard output stays what it is, and a link leads to the new list."""
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1)])
+    machine.start()
+    os.mkfifo(place.path("pipe"))
+    os.symlink("/dev/full", place.path("full"))
+    for target in ("file:/dev/stdout", "nginx-map:" + place.path("pipe"), "nginx-geo:" + place.path("full")):
+        done = place.run("subscribe", "--state", machine.state, "--to", target, "--once")
+        assert done.code() == 2 and "only a regular file can be replaced; `weir list` prints" in done.said(), done.said()
+        config = place.config([zone("site", [sliding(3, "1m")], id=1)], [source(machine.log)], name="to.json",
+                              gateways=[target])
+        done = place.run("run", "--config", config, "--state", place.path("other"))
+        assert done.code() == 2 and "only a regular file can be replaced" in done.said(), done.said()
+    assert stat.S_ISFIFO(os.lstat(place.path("pipe")).st_mode) and os.path.islink(place.path("full"))
+    place.write("list", "")
+    os.symlink("list", place.path("link"))
+    machine.say("".join(line(START_MS + i, "192.0.2.1") for i in range(4)))
+    until(lambda: place.run("subscribe", "--state", machine.state, "--to", "file:" + place.path("link"),
+                            "--once").code() == 0 and b"192.0.2.1" in read(place.path("list")), "the list is there")
+    assert os.path.islink(place.path("link"))
 
 
 if __name__ == "__main__":

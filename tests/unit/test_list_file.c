@@ -96,11 +96,11 @@ static void test_a_failure_leaves_what_was_there(void **state)
 	assert_non_null(strstr(error.text, "no-directory"));
 	list_file_deinit(&file);
 
-	/* A directory in its place cannot be replaced by a file. */
+	/* A directory that comes in its place cannot be replaced by a file. */
 	bool changed;
 	open_in(&file, *state, "taken");
-	assert_int_equal(0, mkdir(file.path, 0700));
 	assert_int_equal(WEIR_OK, list_file_begin(&file, &error));
+	assert_int_equal(0, mkdir(file.path, 0700));
 	assert_int_equal(WEIR_IO, list_file_end(&file, &changed, &error));
 	char temporary[WEIR_PATH_BYTES + 8];
 	snprintf(temporary, sizeof temporary, "%s.new", file.path);
@@ -108,11 +108,62 @@ static void test_a_failure_leaves_what_was_there(void **state)
 	list_file_deinit(&file);
 }
 
+static void assert_refused(struct list_file *file, const char *words)
+{
+	struct weir_error error;
+	assert_int_equal(WEIR_IO, list_file_begin(file, &error));
+	if (strstr(error.text, words) == NULL)
+		fail_msg("%s", error.text);
+}
+
+static void test_what_is_no_file_is_not_replaced(void **state)
+{
+	const char *directory = *state;
+	struct list_file file;
+	struct stat about;
+	char other[512];
+	open_in(&file, directory, "pipe");
+	assert_int_equal(0, mkfifo(file.path, 0600));
+	assert_refused(&file, "pipe is a pipe: only a regular file can be replaced");
+	assert_int_equal(0, lstat(file.path, &about));
+	assert_true(S_ISFIFO(about.st_mode));
+	open_in(&file, directory, "device");
+	assert_int_equal(0, symlink("/dev/full", file.path));
+	assert_refused(&file, "device is a device: ");
+	assert_int_equal(0, lstat(file.path, &about));
+	assert_true(S_ISLNK(about.st_mode));
+	open_in(&file, directory, "");
+	assert_refused(&file, " is a directory: ");
+	static const char *const open_ones[] = {"/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1"};
+	for (size_t i = 0; i < sizeof open_ones / sizeof *open_ones; i++) {
+		snprintf(file.path, sizeof file.path, "%s", open_ones[i]);
+		assert_refused(&file, i == 1 ? "is standard error: " : "is standard output: ");
+	}
+	/* Of a link to a file, that is replaced; of one to nothing, it is made where the link leads. */
+	for (int there = 1; there >= 0; there--) {
+		open_in(&file, directory, there ? "target" : "none");
+		if (there)
+			assert_true(write_lines(&file, 1));
+		list_file_deinit(&file);
+		open_in(&file, directory, there ? "link" : "dangling");
+		assert_int_equal(0, symlink(there ? "target" : "none", file.path));
+		assert_true(write_lines(&file, 3));
+		assert_lines(&file, 3);
+		assert_int_equal(0, lstat(file.path, &about));
+		assert_true(S_ISLNK(about.st_mode));
+		snprintf(other, sizeof other, "%s/%s", directory, there ? "target" : "none");
+		assert_int_equal(0, lstat(other, &about));
+		assert_true(S_ISREG(about.st_mode) && list_file_is_in_place(&file));
+		list_file_deinit(&file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_is_replaced_where_it_changed, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_is_gone_is_written_again, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_no_file_is_not_replaced, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_a_failure_leaves_what_was_there, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "deploy/gateways/target/list_file.h"
 
 #include "common/bytes/hash.h"
+#include "common/files/file_place.h"
 #include "deploy/gateways/target/target.h"
 
 #include <errno.h>
@@ -20,15 +21,17 @@ enum { FLOW_BYTES = 256 * 1024 };
 static enum weir_status temporary_path(const struct list_file *file, char path[WEIR_PATH_BYTES],
                                        struct weir_error *error)
 {
-	return weir_path_format(path, error, "%s" TARGET_LIST_FILE_NEW, file->path);
+	return weir_path_format(path, error, "%s" TARGET_LIST_FILE_NEW, file->place);
 }
 
 enum weir_status list_file_begin(struct list_file *file, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
-	enum weir_status status = temporary_path(file, path, error);
+	enum weir_status status = weir_file_replaced(file->path, file->place, error);
+	if (status == WEIR_OK)
+		status = temporary_path(file, path, error);
 	if (status != WEIR_OK)
-		return status;
+		return WEIR_IO; /* somebody may put a file there */
 	/* A link or a file of another owner that was left there is not written through. */
 	unlink(path);
 	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -63,14 +66,14 @@ void list_file_flow(struct list_file *file)
 static enum weir_status replace(struct list_file *file, const char *temporary, struct weir_error *error)
 {
 	char directory[WEIR_PATH_BYTES];
-	enum weir_status status = weir_directory_of(file->path, directory, error);
+	enum weir_status status = weir_directory_of(file->place, directory, error);
 	struct stat about;
 	if (status == WEIR_OK && fsync(file->fd) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK && fstat(file->fd, &about) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", temporary, strerror(errno));
-	if (status == WEIR_OK && rename(temporary, file->path) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->path, strerror(errno));
+	if (status == WEIR_OK && rename(temporary, file->place) != 0)
+		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->place, strerror(errno));
 	if (status == WEIR_OK)
 		status = weir_directory_sync(directory, error);
 	if (status != WEIR_OK)

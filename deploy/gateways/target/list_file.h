@@ -12,8 +12,9 @@
 /* Fill in the path; the rest is zero at first. */
 struct list_file {
 	char path[WEIR_PATH_BYTES];
-	uint64_t hash, length;  /* of what stands in it */
-	uint64_t device, inode; /* 0: nothing was written yet */
+	char place[WEIR_PATH_BYTES]; /* where it leads to, when the file was last begun */
+	uint64_t hash, length;       /* of what stands in it */
+	uint64_t device, inode;      /* 0: nothing was written yet */
 	/* while one is written */
 	int fd;
 	uint64_t new_hash, new_length;

@@ -23,6 +23,10 @@ enum weir_status file_target_make(const struct target_ops *ops, const char *path
 	made->target.ops = ops;
 	made->reload = options->reload;
 	enum weir_status status = weir_path_format(made->file.path, error, "%s", path);
+	struct weir_error why; /* what is not allowed to be looked at now may be later */
+	if (status == WEIR_OK && weir_file_replaced(path, made->file.place, &why) == WEIR_INVALID)
+		status = weir_fail(error, WEIR_INVALID,
+		                   "%s; `weir list` prints the blocks, and the target exec:cat each change", why.text);
 	if (status != WEIR_OK) {
 		free(made);
 		return WEIR_INVALID;
