@@ -8,8 +8,19 @@
 
 #include "common/base/words.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* What a person does about it, wherever it happens: the system's words alone do not say. */
+static void say_remedy(char text[WEIR_ERROR_TEXT_BYTES])
+{
+	static const char remedy[] = " (more are allowed by ulimit -n, or LimitNOFILE= of a service)";
+	size_t length = strlen(text);
+	if (strstr(text, strerror(EMFILE)) != NULL && strstr(text, "ulimit -n") == NULL &&
+	    length + sizeof remedy <= WEIR_ERROR_TEXT_BYTES)
+		memcpy(text + length, remedy, sizeof remedy);
+}
 
 enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, const char *format, ...)
 {
@@ -19,6 +30,7 @@ enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, c
 	va_start(args, format);
 	vsnprintf(error->text, sizeof error->text, format, args);
 	va_end(args);
+	say_remedy(error->text);
 	weir_words_clean(error->text);
 	error->status = status;
 	return status;

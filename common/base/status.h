@@ -38,6 +38,8 @@ struct weir_error {
  * Fills the error and gives back its status, so that a failure is one line:
  * `return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));`
  *
+ * Of too few file descriptors it says in addition how more are allowed.
+ *
  * @param error  may be NULL: only the status is passed on
  */
 enum weir_status weir_fail(struct weir_error *error, enum weir_status status, const char *format, ...)

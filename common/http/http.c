@@ -14,9 +14,11 @@
 #include "common/base/alloc.h"
 #include "common/bytes/http_target.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -376,6 +378,32 @@ static struct weir_http *http_new(const struct weir_http_options *options)
 	return http;
 }
 
+/* Starts the threads. @param fd  taken, on success */
+static enum weir_status start_serving(struct weir_http *http, const struct weir_http_options *options, int fd,
+                                      struct weir_error *error)
+{
+	struct MHD_OptionItem tls_options[WEIR_HTTP_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+	if (http->tls != NULL)
+		weir_http_tls_options(tls_options);
+	int failed;
+	http->pool = weir_http_pool_start(http, options, &failed);
+	errno = 0; /* libmicrohttpd may leave it */
+	http->daemon =
+		failed != 0
+			? NULL
+			: MHD_start_daemon(
+				  MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (http->tls != NULL ? MHD_USE_TLS : 0), 0,
+				  NULL, NULL, answer, http, MHD_OPTION_ARRAY, tls_options, MHD_OPTION_LISTEN_SOCKET, fd,
+				  MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_s,
+				  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)options->request_bytes, MHD_OPTION_NOTIFY_COMPLETED,
+				  on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+	if (http->daemon != NULL)
+		return WEIR_OK;
+	failed = failed != 0 ? failed : errno;
+	return weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u%s%s", http->port, failed != 0 ? ": " : "",
+	                 failed != 0 ? strerror(failed) : "");
+}
+
 enum weir_status weir_http_start(const struct weir_http_options *given, struct weir_http **http,
                                  struct weir_error *error)
 {
@@ -393,21 +421,11 @@ enum weir_status weir_http_start(const struct weir_http_options *given, struct w
 		return status;
 	}
 	struct weir_http *started = http_new(&options);
-	struct MHD_OptionItem tls_options[WEIR_HTTP_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
-	if (tls != NULL)
-		weir_http_tls_options(tls_options);
 	started->port = port;
 	started->tls = tls;
 	started->log = options.log;
-	started->pool = weir_http_pool_start(started, &options);
-	started->daemon = MHD_start_daemon(
-		MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL,
-		answer, started, MHD_OPTION_ARRAY, tls_options, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		options.connections, MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)options.request_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, started, MHD_OPTION_END);
-	if (started->daemon == NULL) {
-		status = weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u", port);
+	status = start_serving(started, &options, fd, error);
+	if (status != WEIR_OK) {
 		close(fd);
 		weir_http_stop(started);
 		return status;

@@ -356,7 +356,8 @@ static void *work(void *context)
 
 /* ---- starting and stopping ---- */
 
-struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options)
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options,
+                                            int *failed)
 {
 	struct weir_http_pool *pool = weir_alloc(1, sizeof *pool);
 	weir_condition_init(&pool->changed);
@@ -366,12 +367,12 @@ struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct
 	pool->client_most = options->connections - (options->connections + 3) / 4;
 	pool->turn_ms = options->turn_s * INT64_C(1000);
 	pool->workers = weir_alloc(options->workers, sizeof *pool->workers);
-	for (unsigned i = 0; i < options->workers; i++) {
+	*failed = 0;
+	for (unsigned i = 0; i < options->workers && *failed == 0; i++) {
 		struct worker *worker = &pool->workers[i];
 		*worker = (struct worker){.pool = pool, .number = i};
-		if (pthread_create(&worker->thread, NULL, work, worker) != 0)
-			abort(); /* no memory: as weir_alloc() */
-		pool->worker_count++;
+		*failed = pthread_create(&worker->thread, NULL, work, worker);
+		pool->worker_count += *failed == 0;
 	}
 	return pool;
 }

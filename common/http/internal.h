@@ -109,8 +109,12 @@ enum MHD_Result weir_http_send(struct weir_http_exchange *exchange);
 
 /* ---- http_pool.c ---- */
 
-/** @param options  with no default left open */
-struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options);
+/**
+ * @param options  with no default left open
+ * @param failed   set to the error of a thread that could not be started: the pool can only be ended; 0: all are there
+ */
+struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options,
+                                            int *failed);
 /** Ends the workers; those who wait are answered with 503. Nobody is taken in any more. */
 void weir_http_pool_quiet(struct weir_http_pool *pool);
 /** After libmicrohttpd's end. */

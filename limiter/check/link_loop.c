@@ -2,7 +2,7 @@
 /* Events are told apart by data.u64: connections by their addresses, which are even, listeners by theirs and one. */
 #include "limiter/check/link_loop.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -12,28 +12,35 @@
 #define WAKE UINT64_C(3)
 #define TIMER UINT64_C(5)
 
-static void watch_own(struct link_loop *loop, int fd, uint64_t name)
+static bool watch_own(struct link_loop *loop, int fd, uint64_t name)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
-	if (fd < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		abort(); /* out of descriptors before anything is served */
+	return fd >= 0 && epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-void link_loop_open(struct link_loop *loop)
+int link_loop_open(struct link_loop *loop)
 {
+	loop->wake = loop->timer = -1;
 	loop->epoll = loop->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
-	loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	watch_own(loop, loop->wake, WAKE);
-	watch_own(loop, loop->timer, TIMER);
+	if (loop->epoll >= 0)
+		loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (loop->wake >= 0)
+		loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return watch_own(loop, loop->wake, WAKE) && watch_own(loop, loop->timer, TIMER) ? 0 : errno;
+}
+
+static void close_own(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 void link_loop_close(struct link_loop *loop)
 {
 	link_listeners_close(&loop->listeners);
-	close(loop->epoll);
-	close(loop->wake);
-	close(loop->timer);
+	close_own(loop->epoll);
+	close_own(loop->wake);
+	close_own(loop->timer);
 }
 
 void link_loop_wake(struct link_loop *loop)

@@ -19,8 +19,8 @@ struct link_loop {
 	struct link_listeners listeners;
 };
 
-/** Opens one in zeroed memory. Ends the process if there are no descriptors: nothing is served then yet. */
-void link_loop_open(struct link_loop *loop);
+/** Opens one in zeroed memory. @return 0; errno: it can only be closed */
+WEIR_MUST_USE int link_loop_open(struct link_loop *loop);
 /** Closes it, and the listeners. */
 void link_loop_close(struct link_loop *loop);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000 };
 
@@ -226,14 +227,22 @@ void link_server_init(struct link_server *server, const struct link_protocol *pr
 	if (options->stall_ms == 0)
 		server->options.stall_ms = protocol->stall_ms;
 	server->counts = check_counts_new();
-	link_loop_open(&server->loop);
+	server->failed = link_loop_open(&server->loop);
 	server->now_ms = weir_monotonic_ms();
+}
+
+enum weir_status link_server_opened(const struct link_server *server, struct weir_error *error)
+{
+	return server->failed == 0 ? WEIR_OK
+	                           : weir_fail(error, WEIR_IO, "cannot create the file descriptors for checks: %s",
+	                                       strerror(server->failed));
 }
 
 enum weir_status link_server_listen(struct link_server *server, const char *host, uint16_t port, bool shared,
                                     struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
 {
-	return link_listen(&server->loop.listeners, host, port, shared, tls, bound, error);
+	enum weir_status status = link_server_opened(server, error);
+	return status == WEIR_OK ? link_listen(&server->loop.listeners, host, port, shared, tls, bound, error) : status;
 }
 
 void link_server_turn(struct link_server *server, int timeout_ms)

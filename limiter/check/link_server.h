@@ -97,6 +97,7 @@ struct link_server {
 	struct link_figures figures;
 	struct check_counts *counts; /* how its checks were answered, by zone; read by any thread */
 	struct link_loop loop;
+	int failed;                             /* errno of its opening, which link_server_opened() tells; 0: it is open */
 	struct epoll_event events[LINK_EVENTS]; /* of this turn */
 	int event_count;
 	bool stopping;
@@ -107,6 +108,9 @@ struct link_server {
 };
 
 /* ---- for its owner ---- */
+
+/** Whether it could be made. @return WEIR_IO: it takes no connections, and can only be freed */
+WEIR_MUST_USE enum weir_status link_server_opened(const struct link_server *server, struct weir_error *error);
 
 /**
  * Takes connections by TCP; may be called for several addresses.

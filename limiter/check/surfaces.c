@@ -28,7 +28,7 @@ struct surfaces {
 	const struct weir_policy *policy; /* that was looked through, with its version, for zones that are durable */
 	uint64_t policy_version;
 	bool has_durable;
-	int epoll;
+	int epoll, failed; /* failed: errno of its making; 0: it is there */
 	uint32_t count;
 	struct member members[SURFACES_MAX];
 };
@@ -119,6 +119,7 @@ struct surfaces *surfaces_new(const struct check_judge *judge)
 	struct surfaces *surfaces = weir_alloc(1, sizeof *surfaces);
 	surfaces->judge = *judge;
 	surfaces->epoll = epoll_create1(EPOLL_CLOEXEC);
+	surfaces->failed = surfaces->epoll < 0 ? errno : 0;
 	for (uint32_t i = 0; i < SURFACES_MAX; i++)
 		surfaces->members[i] =
 			(struct member){.all = surfaces,
@@ -150,7 +151,8 @@ enum weir_status surfaces_add(struct surfaces *surfaces, const struct check_surf
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = member};
 	member->surface = *surface;
 	if (surfaces->epoll < 0 || epoll_ctl(surfaces->epoll, EPOLL_CTL_ADD, surface->descriptor, &event) != 0)
-		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s",
+		                 strerror(surfaces->failed != 0 ? surfaces->failed : errno));
 	return WEIR_OK;
 }
 

@@ -126,7 +126,8 @@ static enum weir_status open_one(struct checks_servers *servers, enum refusal_su
 		return status;
 	*server = servers->servers[by][worker] = protocols[by].open(options, &common, request);
 	const struct check_surface surface = link_server_surface(*server);
-	return surfaces_add(all, &surface, error);
+	status = surfaces_add(all, &surface, error); /* which frees it, whatever follows */
+	return link_server_opened(*server, error) == WEIR_OK ? status : WEIR_IO;
 }
 
 enum weir_status checks_servers_open(struct checks_servers *servers, uint32_t worker, const struct check_judge *judge,

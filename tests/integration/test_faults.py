@@ -225,6 +225,20 @@ def test_a_start_on_a_full_disk_fails_and_harms_nothing(place):
         follow.end()
 
 
+def test_too_few_descriptors_end_in_words(place):
+    """However few they are, and whatever is being opened: a reason that says how more are allowed, and no signal."""
+    config = place.config(site(1, "1m"), [source(place.write("log", ""))],
+                          listen={name: f"127.0.0.1:{free_port()}" for name in ("http", "resp", "check_http")},
+                          decisions={"path": place.path("out")})
+    for most in (8, 12, 16, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30):
+        weir = place.start("-c", f"ulimit -n {most}; exec \"$@\"", "sh", place.weir, "run", "--config", config, "--state",
+                           place.path(f"state-{most}"), program="/bin/sh")
+        assert weir.wait(60) == 1, (most, weir.code(), weir.said())
+        said = weir.said().splitlines()[-1]
+        assert "Too many open files (more are allowed by ulimit -n, or LimitNOFILE= of a service)" in said, (most, said)
+        assert "--decisions PATH" not in said, (most, said)
+
+
 def test_damage_to_the_newest_decisions_is_no_torn_end(place):
     """After a kill, too, and though nothing was written behind them: the start is refused, and the log left as it is."""
     follow = Following(place, place.path("state"), place.path("out"))

@@ -14,6 +14,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -288,8 +289,8 @@ static enum weir_status kafka_new(const struct weir_json *config, const struct s
 	if (!source->once) {
 		source->positions = weir_alloc(CHUNK_LINES, sizeof *source->positions);
 		source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		status =
-			source->fd >= 0 ? join(source, error) : weir_fail(error, WEIR_IO, "there are too many file descriptors");
+		status = source->fd >= 0 ? join(source, error)
+		                         : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
 		if (status == WEIR_OK)
 			status = kafka_ends_new(source, &source->ends, error);
 	}

@@ -18,10 +18,12 @@
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -641,7 +643,7 @@ enum weir_status push_spool_open(const struct push_spool_options *options, struc
 	spool->work = weir_wake_new();
 	enum weir_status status = spool->event >= 0 && spool->work >= 0
 	                              ? open_files(spool, options, error)
-	                              : weir_fail(error, WEIR_IO, "cannot make an eventfd");
+	                              : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
 	if (status == WEIR_OK && pthread_create(&spool->thread, NULL, work, spool) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot start a thread");
 	spool->started = status == WEIR_OK;

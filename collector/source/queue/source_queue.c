@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +192,8 @@ enum weir_status queue_init(struct queue_source *source, const struct source_ops
 	for (size_t i = 0; i < QUEUE_BATCHES; i++)
 		source->batches[i].positions = weir_alloc(QUEUE_BATCH_LINES, sizeof(uint64_t));
 	source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return source->fd >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "there are too many file descriptors");
+	return source->fd >= 0 ? WEIR_OK
+	                       : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
 }
 
 /* With `once`: waits for the stream's name, as what is read is settled before the first line. */

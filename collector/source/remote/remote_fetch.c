@@ -515,6 +515,10 @@ static void *work(void *context)
 
 enum weir_status remote_fetch_start(struct remote_fetch *fetch, struct weir_error *error)
 {
+	if (fetch->event < 0)
+		fetch->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fetch->event < 0)
+		return weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
 	if (pthread_create(&fetch->thread, NULL, work, fetch) != 0)
 		return weir_fail(error, WEIR_IO, "cannot start a thread");
 	fetch->started = true;

@@ -69,7 +69,8 @@ void run_output_fault(const struct run_options *options, const char *path, struc
 {
 	const char *option = run_output_option(options, path);
 	const struct weir_error why = *error;
-	if (option != NULL)
+	/* Of another file, as the store's, or where no other path would help, it says nothing. */
+	if (option != NULL && strstr(why.text, path) != NULL && strstr(why.text, strerror(EMFILE)) == NULL)
 		(void)weir_fail(error, WEIR_IO, "%s: the configuration names it; %s PATH names another, - is standard output",
 		                why.text, option);
 }
