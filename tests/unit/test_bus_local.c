@@ -408,6 +408,29 @@ static void the_number_of_partitions_is_kept(void **state)
 	fixture_open(fixture);
 }
 
+static void a_damaged_number_of_partitions_is_told_as_such(void **state)
+{
+	struct fixture *fixture = *state;
+	struct weir_bus *bus;
+	char path[512];
+	static const char *const damaged[] = {"", "4", "4\n\n", "four\n", "0\n", "-4\n", "4294967300\n", " 4\n"};
+	fixture_close(fixture);
+	snprintf(path, sizeof path, "%s/partitions", fixture->directory);
+	for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+		FILE *file = fopen(path, "w");
+		fputs(damaged[i], file);
+		fclose(file);
+		assert_int_equal(WEIR_INVALID,
+		                 weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
+		assert_non_null(strstr(fixture->error.text, "/partitions is damaged: "));
+		assert_non_null(strstr(fixture->error.text, "echo 4 > "));
+	}
+	FILE *file = fopen(path, "w");
+	fputs("4\n", file);
+	fclose(file);
+	fixture_open(fixture);
+}
+
 static void a_bus_has_one_process(void **state)
 {
 	struct fixture *fixture = *state;
@@ -617,6 +640,7 @@ int main(void)
 		test(a_topic_without_readers_keeps_what_it_may),
 		test(readers_have_names_and_a_bound),
 		test(the_number_of_partitions_is_kept),
+		test(a_damaged_number_of_partitions_is_told_as_such),
 		test(a_bus_has_one_process),
 		test(messages_are_gathered_for_a_while_if_asked),
 		test(who_waits_and_what_is_much_is_not_held_up),

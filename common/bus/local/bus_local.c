@@ -157,11 +157,15 @@ static enum weir_status check_partitions(const char *directory, uint32_t partiti
 	int used = snprintf(wanted, sizeof wanted, "%u\n", partitions);
 	if (text == NULL)
 		return weir_durable_write(path, wanted, (size_t)used, error);
-	if (strcmp(text, wanted) != 0) {
-		text[strcspn(text, "\n")] = '\0';
+	uint32_t found;
+	if (!weir_bus_partitions_decode(text, &found)) /* a wrong number is refused by the segments' headers */
+		status = weir_fail(
+			error, WEIR_INVALID,
+			"%s is damaged: it holds \"bus\".\"partitions\" as one line. Write the number there: echo %u > %s", path,
+			partitions, path);
+	else if (found != partitions)
 		status =
-			weir_fail(error, WEIR_INVALID, "%s was created with %s partitions, not %u", directory, text, partitions);
-	}
+			weir_fail(error, WEIR_INVALID, "%s was created with %u partitions, not %u", directory, found, partitions);
 	free(text);
 	return status;
 }

@@ -11,6 +11,8 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { SEGMENT_VERSION = 1 };
 
@@ -169,4 +171,12 @@ void weir_bus_record_message(const struct weir_bus_record *record, const char *b
 	message->key = (struct weir_span){.at = record->has_key ? body : NULL, .length = record->key_bytes};
 	message->payload =
 		(struct weir_span){.at = body + record->key_bytes, .length = record->body_bytes - record->key_bytes};
+}
+
+bool weir_bus_partitions_decode(const char *text, uint32_t *partitions)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned long number = digits > 0 && digits < 6 ? strtoul(text, NULL, 10) : 0;
+	*partitions = (uint32_t)number;
+	return number > 0 && number <= WEIR_BUS_PARTITIONS_MAX && strcmp(text + digits, "\n") == 0;
 }

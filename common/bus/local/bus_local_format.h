@@ -104,4 +104,7 @@ static inline uint64_t weir_bus_record_bytes(const struct weir_bus_record *recor
 /** Sets key and payload of a message from a complete record. */
 void weir_bus_record_message(const struct weir_bus_record *record, const char *body, struct weir_message *message);
 
+/** Reads what the file `partitions` holds: a number, and a line's end. @return false: it is damaged */
+WEIR_MUST_USE bool weir_bus_partitions_decode(const char *text, uint32_t *partitions);
+
 #endif

@@ -49,11 +49,13 @@ enum weir_status weir_bus_scan_partitions(const char *directory, uint32_t *parti
 		return status;
 	if (text == NULL)
 		return weir_fail(error, WEIR_INVALID, "there is no local log in %s", directory);
-	unsigned long number = strtoul(text, NULL, 10);
+	bool good = weir_bus_partitions_decode(text, partitions);
 	free(text);
-	if (number == 0 || number > WEIR_BUS_PARTITIONS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%s is damaged", path);
-	*partitions = (uint32_t)number;
+	if (!good)
+		return weir_fail(
+			error, WEIR_INVALID,
+			"%s is damaged: it holds \"bus\".\"partitions\" as one line. Write the number there: echo NUMBER > %s",
+			path, path);
 	return WEIR_OK;
 }
 
