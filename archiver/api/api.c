@@ -329,8 +329,11 @@ static bool check_parameters(struct api_call *call, const struct route *route)
 {
 	bool zone_needed =
 		(route->parameters & ZONE) != 0 && route->answer != api_decisions_answer && route->answer != api_blocks_answer;
-	return !zone_needed || (call->parameters.given & ZONE) != 0 ||
-	       api_fault_set(&call->fault, 400, "zone", "missing: expected a zone name");
+	const struct api_parameters *asked = &call->parameters;
+	if (zone_needed && (asked->given & ZONE) == 0)
+		return api_fault_set(&call->fault, 400, "zone", "missing: expected a zone name");
+	return (asked->given & RANGE) != RANGE || asked->from_ms < asked->to_ms ||
+	       api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
 }
 
 static bool read_request(struct api_call *call, const struct route *route)

@@ -52,8 +52,6 @@ static bool settle_range(struct api_call *call)
 		asked->from_ms = weir_day_of(day ? asked->day_ms : weir_wall_ms());
 		asked->to_ms = asked->from_ms + WEIR_DAY_MS;
 	}
-	if (asked->from_ms >= asked->to_ms)
-		return api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
 	asked->from_ms = weir_begin_of(asked->from_ms, grain_ms);
 	asked->to_ms = weir_begin_of(asked->to_ms + grain_ms - 1, grain_ms);
 	if (asked->to_ms - asked->from_ms > DAYS_MAX * (int64_t)WEIR_DAY_MS)

@@ -148,6 +148,17 @@ def test_refusals_name_what_is_expected(place):
     api.end()
 
 
+def test_a_range_ends_after_it_begins(place):
+    """One rule, whatever is asked for: no range is empty without a word."""
+    api = filled(on_sqlite(place))
+    key = {"zone": "site", "key": "x"}
+    for resource, wanted in (("counts", key), ("top", {"zone": "site"}), ("decisions", {}), ("events", key), ("held", key)):
+        for span in ({"from": "2025-03-30", "to": "2025-03-29"}, {"from": 2, "to": 2}):
+            assert refused(api, 400, "from", resource, {**wanted, **span}) == 'expected a time before "to"', resource
+        assert api.ask(resource, {**wanted, "from": "2025-03-29", "to": "2025-03-30"}).status == 200, resource
+    api.end()
+
+
 def test_a_tag_is_good_until_something_changes(place):
     api = filled(on_sqlite(place))
     wanted = {"zone": "site", "from": FIRST_MS, "to": FIRST_MS + 3600_000, "key": "x"}
