@@ -8,6 +8,7 @@
  */
 #include "archiver/api/api.h"
 
+#include "archiver/api/api_accept.h"
 #include "archiver/api/api_listing.h"
 #include "archiver/api/api_rate.h"
 #include "archiver/api/api_resources.h"
@@ -287,13 +288,10 @@ static bool read_format(void *context, struct weir_span name, struct weir_span v
 	return true;
 }
 
-/* "text/csv" before, or without, JSON. */
-static bool prefers_csv(const struct weir_http_request *request)
+/* What the client takes, by its field. */
+static enum api_accepted accepted(const struct api_call *call, const struct route *route)
 {
-	const char *accept = weir_http_field(request, "Accept");
-	const char *csv = accept != NULL ? strcasestr(accept, "text/csv") : NULL;
-	const char *json = accept != NULL ? strcasestr(accept, "application/json") : NULL;
-	return csv != NULL && (json == NULL || csv < json);
+	return api_accepted(weir_http_field(call->request, "Accept"), route->csv);
 }
 
 /* How many rows may be asked for. */
@@ -303,25 +301,21 @@ static int64_t limit_of(const struct api_call *call, const struct route *route)
 	api_parameters_init(&asked);
 	weir_http_each_query(call->request, read_format, &asked);
 	bool given = (asked.given & API_BIT(API_FORMAT)) != 0;
-	bool csv = route->csv && (given ? asked.format != API_JSON : prefers_csv(call->request));
+	bool csv = route->csv && (given ? asked.format != API_JSON : accepted(call, route) == API_ACCEPTED_CSV);
 	return csv ? route->csv_limit_max : route->limit_max;
 }
 
-/* Whoever takes anything gets JSON. */
+/* A parameter says more than the field. */
 static bool choose_format(struct api_call *call, const struct route *route)
 {
-	const char *accept = weir_http_field(call->request, "Accept");
 	if ((call->parameters.given & API_BIT(API_FORMAT)) != 0) {
 		call->csv = call->parameters.format != API_JSON;
 		return true;
 	}
-	if (accept == NULL || *accept == '\0')
-		return true;
-	bool any = strcasestr(accept, "*/*") != NULL || strcasestr(accept, "application/*") != NULL;
-	call->csv = route->csv && prefers_csv(call->request);
-	if (call->csv || any || strcasestr(accept, "application/json") != NULL)
-		return true;
-	return api_fault_set(&call->fault, 406, "Accept", "expected application/json%s", route->csv ? " or text/csv" : "");
+	enum api_accepted taken = accepted(call, route);
+	call->csv = taken == API_ACCEPTED_CSV;
+	return taken != API_ACCEPTED_NOTHING ||
+	       api_fault_set(&call->fault, 406, "Accept", "expected application/json%s", route->csv ? " or text/csv" : "");
 }
 
 /* What no parameter shows by itself. */

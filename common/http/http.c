@@ -126,6 +126,17 @@ void weir_http_header(struct weir_http_reply *reply, const char *name, const cha
 
 /* ---- exchanges ---- */
 
+/*
+ * Called with the target as it came. libmicrohttpd ends a path at a NUL: the server itself stands for the state of such
+ * a request until its exchange is there.
+ */
+static void *look_at_target(void *http, const char *target, struct MHD_Connection *connection)
+{
+	(void)connection;
+	const char *nul = strstr(target, "%00");
+	return nul != NULL && nul < target + strcspn(target, "?") ? http : NULL;
+}
+
 enum { AT_ONCE_BYTES = 1 << 20 }; /* of a body, reserved before it is there */
 
 /* Of a target in absolute form the path is what is asked for. */
@@ -159,10 +170,9 @@ static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MH
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode code)
 {
-	(void)context;
 	(void)connection;
 	(void)code;
-	struct weir_http_exchange *exchange = *state;
+	struct weir_http_exchange *exchange = *state != context ? *state : NULL;
 	*state = NULL;
 	if (exchange == NULL)
 		return;
@@ -319,9 +329,12 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
                               const char *version, const char *upload, size_t *upload_bytes, void **state)
 {
 	struct weir_http *http = context;
-	struct weir_http_exchange *exchange = *state;
+	bool cut = *state == http;
+	struct weir_http_exchange *exchange = cut ? NULL : *state;
 	if (exchange == NULL) {
 		*state = exchange = exchange_new(http, connection, target, method);
+		if (cut)
+			exchange->path = NULL;
 		const char *fault = weir_http_framing_fault(connection, version);
 		if (fault == NULL && exchange->misnamed)
 			fault = "the target has no host, or an account before it";
@@ -391,12 +404,13 @@ static enum weir_status start_serving(struct weir_http *http, const struct weir_
 	http->daemon =
 		failed != 0
 			? NULL
-			: MHD_start_daemon(
-				  MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (http->tls != NULL ? MHD_USE_TLS : 0), 0,
-				  NULL, NULL, answer, http, MHD_OPTION_ARRAY, tls_options, MHD_OPTION_LISTEN_SOCKET, fd,
-				  MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_s,
-				  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)options->request_bytes, MHD_OPTION_NOTIFY_COMPLETED,
-				  on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+			: MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+	                               (http->tls != NULL ? MHD_USE_TLS : 0),
+	                           0, NULL, NULL, answer, http, MHD_OPTION_ARRAY, tls_options, MHD_OPTION_LISTEN_SOCKET, fd,
+	                           MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+	                           options->timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)options->request_bytes,
+	                           MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_NOTIFY_CONNECTION,
+	                           on_connection, http, MHD_OPTION_URI_LOG_CALLBACK, look_at_target, http, MHD_OPTION_END);
 	if (http->daemon != NULL)
 		return WEIR_OK;
 	failed = failed != 0 ? failed : errno;

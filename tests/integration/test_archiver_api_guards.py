@@ -159,6 +159,36 @@ def test_a_range_ends_after_it_begins(place):
     api.end()
 
 
+def test_a_nul_ends_nothing(place):
+    api = filled(on_sqlite(place))
+    for target in ("/api/v1/zones%00", "/api/v1/zones%00junk", "/%00", "/api/v1/zones%00?limit=1", "/api/v1%00/zones"):
+        assert api.raw(target).status == 404, target
+    assert api.raw("/api/v1/counts?zone=site%00junk").status == 404
+    for query in ("zone%00=site", "zone=site&from=2025-03-29%00", "zone=site&grain=day%00", "zone=site&format=csv%00x"):
+        assert api.raw("/api/v1/counts?" + query).status == 400, query
+    assert api.raw("/api/v1/counts?zone=site&key=a%00b").json()["key"] == "a\0b"
+    api.end()
+
+
+def test_accept_is_weighed(place):
+    """By RFC 9110: the most exact range counts, and weight 0 is a refusal. JSON is the default."""
+    api = filled(on_sqlite(place))
+    json_type, csv = "application/json", "text/csv; charset=utf-8"
+    for field, kind in (("text/csv;q=0, application/json", json_type), ("text/csv", csv), ("*/*", json_type), ("", json_type),
+                        ("text/csv, application/json", csv), ("application/json, text/csv", json_type),
+                        ("text/csv;q=0.5, application/json", json_type), ("application/json;q=0.001,TEXT/CSV ; Q=0.002", csv),
+                        ("text/*", csv), ("application/json;q=0, */*", csv), ("text/csv, */*;q=0.1", csv),
+                        ("text/html, */*;q=0.8", json_type), ('x/y;a="text/csv,", application/*;q=0.1', json_type),
+                        ("*/*;q=0", None), ("text/csv;q=0", None), ("text/csv;q=0.000, application/json;q=0.0", None),
+                        ("application/json;q=0, text/csv;q=0, */*", None), ("text/csvx, application/jsonp", None)):
+        answer = api.ask("counts", {"zone": "site"}, Accept=field)
+        assert answer.status == (406 if kind is None else 200), (field, answer.status)
+        assert kind is None or answer.headers["content-type"] == kind, (field, answer.headers)
+    for field, status in (("application/json;q=0, */*", 406), ("text/csv, */*;q=0", 406), ("text/csv, */*;q=0.1", 200)):
+        assert api.ask("zones", Accept=field).status == status, field
+    api.end()
+
+
 def test_a_tag_is_good_until_something_changes(place):
     api = filled(on_sqlite(place))
     wanted = {"zone": "site", "from": FIRST_MS, "to": FIRST_MS + 3600_000, "key": "x"}
