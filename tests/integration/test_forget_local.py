@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import sqlite3
 import sys
 import urllib.parse
@@ -83,13 +84,14 @@ def test_a_key_is_gone_and_others_stay(place):
     assert blocked(run) == {("ann",), ("bob",)}
     done = forget(run, "ann")
     assert done["done"] and done["left"] == "", done
-    assert [(one["zone"], one["key"]) for one in done["zones"]] == [("site", "ann")], done
-    assert done["rows"] == {"count_hourly": 1, "count_daily": 1, "decision_history": 3, "zone_txn": 5,
+    assert [(one["zone"], one["key"], one["shared"]) for one in done["zones"]] == [("site", "ann", False),
+                                                                                   ("pair", "ann|/", False)], done
+    assert done["rows"] == {"count_hourly": 2, "count_daily": 2, "decision_history": 4, "zone_txn": 5,
                             "zone_bucket_lock": 0}, done
     assert [one["topic"] for one in done["topics"]] == ["weir.events", "weir.judged", "weir.decisions",
                                                        "weir.decisions.shadow"], done
     for table in TABLES:
-        assert buckets(run.state, table) == {key: rows for key, rows in before[table].items() if key != "ann"}, table
+        assert buckets(run.state, table) == {key: rows for key, rows in before[table].items() if key not in ("ann", "ann|/")}, table
     assert blocked(run) == {("bob",)}
     assert not [one for one in run.command("state", "--orders").out().splitlines() if b'"ann"' in one]
     assert not [one for one, in ask_rows(run.state, "SELECT extra FROM partition_state") if one and b"ann" in one]
@@ -121,6 +123,70 @@ def test_keys_of_several_fields_and_what_is_wrong(place):
         assert why in said, said
     assert forget(run, "--key-hex", "616e6e7c2f62")["rows"]["count_hourly"] == 1
     assert buckets(run.state, "count_hourly") == {"ann": 1}
+    run.stop()
+
+
+def by_address():
+    """Zones that count an address alone, beside others, behind others, and as one of a network; and one bucket of all."""
+    limits = [{"algorithm": "sliding_window", "rate": 2, "window": "1m"}]
+    keys = {"site": ["ip"], "login": ["ip", "path"], "late": ["method", "path", "ip"], "net": [{"field": "ip", "prefix4": 24}],
+            "nets": ["path", {"field": "ip", "prefix4": 24}], "all": []}
+    return [{"name": name, "key": key, "limits": limits, "history": name == "late"} for name, key in keys.items()]
+
+
+def requests(count):
+    """Lines of three addresses of a network, whose texts begin alike, and odd paths."""
+    return "".join(json.dumps({"time": 1743242400000 + number, "ip": ip, "path": path, "method": "GET"}) + "\n"
+                   for number in range(count) for ip in ("203.0.113.5", "203.0.113.50", "203.0.113.6")
+                   for path in ("/login", "/a|203.0.113.5", "/\\|"))
+
+
+def test_keys_of_more_fields_go_too(place):
+    """An address is a part of other zones' keys, and lies in a network that one of them counts as one."""
+    log = place.write("log", requests(4))
+    config = place.config(by_address(), [source(log, follow=False)], archiver={"enabled": True})
+    state = place.path("once")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("decisions"))
+    before = {table: buckets(state, table) for table in TABLES}
+    assert len(before["count_daily"]) == 3 + 9 + 9 + 1 + 3 + 1, before
+    words = place.run("forget", "203.0.113.5", "--zone", "login", "--state", state).said()
+    assert "takes 2 values" in words, words
+    words = place.good("forget", "203.0.113.5", "--state", state).out().decode()
+    assert "login  203.0.113.5|/login" in words and "NOT" not in words, words
+    assert words.count("shared: the zone counts a network as one") == 1 + 3, words
+
+    def stays(key):
+        return not {"203.0.113.5", "203.0.113.0/24"} & set(re.findall(r"(?:[^|\\]|\\.)+", key))
+    for table in TABLES:
+        assert buckets(state, table) == {key: rows for key, rows in before[table].items() if stays(key)}, table
+    done = json.loads(place.good("forget", "203.0.113.6", "--state", state, "--json").out())
+    assert done["done"] and {(one["zone"], one["shared"]) for one in done["zones"]} == \
+        {("site", False), ("login", False), ("late", False), ("net", True)}, done
+
+
+def test_keys_that_nobody_can_find_are_named(place):
+    """Hashes do not say what is in them; without an archive nobody has a list of keys."""
+    log = place.write("log", requests(4))
+    secret = place.write("secret", SECRET)
+    os.chmod(secret, 0o600)
+    config = place.config(by_address(), [source(log, follow=False)],
+                          archiver={"enabled": True, "hash_keys": secret})
+    state = place.path("hashed")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("others"))
+    words = place.run("forget", "203.0.113.5", "--config", config, "--state", state)
+    assert words.code() == FAILED and b"NOT FOUND, so not removed:\nzone login: its key (ip, path) also has ip, and keys are kept " \
+        b"as hashes" in words.out(), words.out()
+    done = json.loads(place.run("forget", "203.0.113.5", "--config", config, "--state", state, "--json").out())
+    assert not done["done"] and "zone late: its key (method, path, ip) also has ip" in done["left"], done
+    place.good("forget", "203.0.113.5", "--zone", "site", "--config", config, "--state", state)
+    run = Run(place, state="bare").start()  # without an archive
+    run.override("block", "--zone", "site", "ann")
+    run.override("block", "--zone", "pair", "ann", "/")
+    until(lambda: blocked(run) == {("ann",), ("ann", "/")}, "both are blocked", running=run.weir)
+    done = forget(run, "ann", code=FAILED)
+    assert "zone pair: its key (user, path) also has user, and no archive says" in done["left"], done
+    assert blocked(run) == {("ann", "/")}
+    assert forget(run, "ann", "/")["done"] and blocked(run) == set()
     run.stop()
 
 

@@ -19,10 +19,12 @@ enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
 enum option { ZONE, KEY_HEX, CONFIG, STATE, TIMEOUT, BY, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
-	[ZONE] = {.name = "zone",
-              .value = "NAME",
-              .type = WEIR_ARGUMENT_TEXT,
-              .help = "only in this zone (default: in all zones that ever had a key with this number of values)"},
+	[ZONE] =
+		{.name = "zone",
+         .value = "NAME",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help =
+             "only in this zone (default: in all zones that ever had a key of these values, alone or beside others)"},
 	[KEY_HEX] = {.name = "key-hex",
                  .value = "HEX",
                  .type = WEIR_ARGUMENT_TEXT,
@@ -58,6 +60,14 @@ static const struct weir_argument_section sections[] = {
      "them, and removes the rows. So it takes about limiter.checkpoint_interval and archiver.interval. "
      "An override of a --prefix covers many keys, and stays. In the state of a --once run, only the "
      "rows are removed."},
+	{"Which keys",
+     "A zone whose key has the same fields and more has many keys with these values (203.0.113.9 and /login): those "
+     "that the archive has are removed, up to 500 in a run. Where keys are hashed, or there is no archive, such zones are "
+     "named, and their keys have to be given whole.\n"
+     "\n"
+     "A zone that counts a network as one (prefix4, prefix6) has one key for all its members: it is shared, so with one "
+     "address the counts and the block of its neighbours go. The command says so where it was. To spare them, name other "
+     "zones with --zone."},
 	{"What it cannot remove",
      "The command lists what it cannot remove. Topics keep their messages until their retention ends. "
      "The local log of one machine keeps them until every reader has read past them, and events until "
@@ -71,9 +81,9 @@ static const struct weir_argument_section sections[] = {
 };
 
 static const struct weir_argument_exit exits[] = {
-	{WEIR_EXIT_DONE, "everything was removed"},
+	{WEIR_EXIT_DONE, "every key that has the values was found and removed"},
 	{WEIR_EXIT_FAILED,
-     "something was not removed, and the command says what: run it again (running it twice does no harm)"},
+     "something was not found or not removed, and the command says what: run it again (running it twice does no harm)"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -196,7 +206,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		return code;
 	enum weir_status status = run(&forget, &error);
 	if (status == WEIR_OK) {
-		code = forget.left.length == 0 ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
+		code = forget_is_done(&forget) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 		(forget.options.json ? forget_report_json : forget_report)(&forget, &text);
 	} else {
 		code = status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
@@ -212,6 +222,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	weir_policy_history_deinit(&forget.history);
 	weir_key_hash_free(forget.hash);
 	free(forget.zones);
+	weir_text_deinit(&forget.unfound);
 	backend_close(&forget.backend);
 	return code;
 }

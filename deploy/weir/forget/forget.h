@@ -20,8 +20,10 @@
 struct forget_zone {
 	uint32_t id;
 	char name[WEIR_ZONE_NAME_MAX_BYTES + 1];
-	bool live;     /* limiters know it: it is of the newest policy */
-	bool velocity; /* check_velocity's, whose keys are in clear */
+	bool live;                    /* limiters know it: it is of the newest policy */
+	bool velocity;                /* check_velocity's, whose keys are in clear */
+	bool shared;                  /* the key is a network's, and so that of all its members */
+	const struct weir_zone *zone; /* borrowed from the history; NULL: check_velocity's */
 	char key[WEIR_KEY_MAX_BYTES];
 	uint32_t key_length;
 	bool placed;
@@ -38,7 +40,8 @@ struct forget {
 	struct forget_zone *zones;
 	uint32_t zone_count;
 	struct weir_archive_removed removed;
-	struct weir_text left; /* in words: what is not done yet; empty: all is */
+	struct weir_text left;    /* in words: what is not done yet; empty: all is */
+	struct weir_text unfound; /* likewise: which zones may have keys that cannot be found */
 };
 
 static inline struct weir_span forget_key(const struct forget_zone *zone)
@@ -46,8 +49,26 @@ static inline struct weir_span forget_key(const struct forget_zone *zone)
 	return (struct weir_span){zone->key, zone->key_length};
 }
 
+static inline bool forget_is_done(const struct forget *forget)
+{
+	return forget->left.length == 0 && forget->unfound.length == 0;
+}
+
 /** Finds the zones. @return WEIR_INVALID: none takes these values; WEIR_IO */
 WEIR_MUST_USE enum weir_status forget_find_zones(struct forget *forget, struct weir_error *error);
+
+/**
+ * Adds the keys of other zones that have these values beside others, as far as the archive has them; what it cannot say
+ * is added to `unfound`.
+ */
+WEIR_MUST_USE enum weir_status forget_find_wider(struct forget *forget, struct weir_error *error);
+
+/** Whether a key of a zone is among them already. */
+bool forget_has(const struct forget *forget, uint32_t id, const char *name, struct weir_span key);
+/** Adds one. @param zone  borrowed for as long; @param live  it is of the newest policy */
+void forget_add(struct forget *forget, const struct weir_zone *zone, struct weir_span key, bool live);
+/** Whether a part of the key is a network, whose members the zone counts as one. */
+bool forget_is_shared(const struct weir_zone *zone, struct weir_span key);
 
 /** Appends the commands that empty buckets, lift blocks, and end what operators allowed or overrode. */
 WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, struct weir_error *error);

@@ -62,6 +62,15 @@ static void put_zone(const struct forget *forget, const struct forget_zone *zone
 		weir_text_puts(text, "  only rows: the policy in force does not have the zone\n");
 }
 
+/* What else went: whoever asked for one address may not have meant its neighbours. */
+static void put_shared(const struct forget_zone *zone, struct weir_text *text)
+{
+	if (zone->shared)
+		weir_text_puts(text,
+		               "    shared: the zone counts a network as one, so the counts and the block of all its members "
+		               "went with it\n");
+}
+
 static void put_rows(const struct forget *forget, struct weir_text *text)
 {
 	weir_text_puts(text, "rows removed: ");
@@ -113,10 +122,16 @@ static void put_holders(const struct forget *forget, struct weir_text *text)
 
 void forget_report(const struct forget *forget, struct weir_text *text)
 {
-	for (uint32_t i = 0; i < forget->zone_count; i++)
+	for (uint32_t i = 0; i < forget->zone_count; i++) {
 		put_zone(forget, &forget->zones[i], text);
+		put_shared(&forget->zones[i], text);
+	}
 	put_rows(forget, text);
 	put_holders(forget, text);
+	if (forget->unfound.length > 0) {
+		weir_text_puts(text, "NOT FOUND, so not removed:\n");
+		weir_text_append(text, forget->unfound.at, forget->unfound.length);
+	}
 	if (forget->left.length == 0)
 		return;
 	weir_text_puts(text, "NOT DONE YET:\n");
@@ -134,6 +149,7 @@ static void put_zone_json(const struct forget_zone *zone, struct weir_json_write
 	weir_json_write_words(json, "zone", zone->name);
 	weir_json_write_uint(json, "zone_id", zone->id);
 	weir_json_write_string(json, "key", forget_key(zone));
+	weir_json_write_bool(json, "shared", zone->shared);
 	if (zone->placed) {
 		weir_json_write_object(json, "placed");
 		weir_json_write_uint(json, "partition", zone->place.partition);
@@ -163,7 +179,7 @@ void forget_report_json(const struct forget *forget, struct weir_text *text)
 {
 	struct weir_json_writer json = weir_json_writer(text);
 	weir_json_write_object(&json, NULL);
-	weir_json_write_bool(&json, "done", forget->left.length == 0);
+	weir_json_write_bool(&json, "done", forget_is_done(forget));
 	weir_json_write_array(&json, "zones");
 	for (uint32_t i = 0; i < forget->zone_count; i++)
 		put_zone_json(&forget->zones[i], &json);
@@ -178,9 +194,13 @@ void forget_report_json(const struct forget *forget, struct weir_text *text)
 		if (is_there(forget, topics[i]))
 			put_topic_json(forget, topics[i], &json);
 	weir_json_write_end(&json);
-	weir_json_write_string(&json, "left",
-	                       (struct weir_span){forget->left.length > 0 ? forget->left.at : "",
-	                                          (uint32_t)(forget->left.length > 0 ? forget->left.length - 1 : 0)});
+	struct weir_text left = {0};
+	weir_text_append(&left, forget->unfound.at, forget->unfound.length);
+	weir_text_append(&left, forget->left.at, forget->left.length);
+	weir_json_write_string(
+		&json, "left",
+		(struct weir_span){left.length > 0 ? left.at : "", (uint32_t)(left.length > 0 ? left.length - 1 : 0)});
+	weir_text_deinit(&left);
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 }

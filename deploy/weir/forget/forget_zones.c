@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In which zones a key is forgotten: all that any policy ever had, as rows may
- * be older than the newest one; and those of check_velocity, which are the
- * site's own.
+ * be older than the newest one; those whose keys have its values among others;
+ * and those of check_velocity, which are the site's own.
  */
 #include "deploy/weir/forget/forget.h"
 
@@ -40,6 +40,23 @@ static struct forget_zone *add_zone(struct forget *forget, uint32_t id, const ch
 }
 
 /* A zone of a policy, if the key can be one of its. */
+bool forget_has(const struct forget *forget, uint32_t id, const char *name, struct weir_span key)
+{
+	for (uint32_t i = 0; i < forget->zone_count; i++)
+		if (forget->zones[i].id == id && strcmp(forget->zones[i].name, name) == 0 &&
+		    weir_span_equal(forget_key(&forget->zones[i]), key))
+			return true;
+	return false;
+}
+
+void forget_add(struct forget *forget, const struct weir_zone *zone, struct weir_span key, bool live)
+{
+	struct forget_zone *added = add_zone(forget, zone->id, zone->name, key);
+	added->zone = zone;
+	added->live = live;
+	added->shared = forget_is_shared(zone, key);
+}
+
 static void take_zone(struct forget *forget, const struct weir_policy *policy, const struct weir_zone *zone)
 {
 	struct override_options options = forget->options;
@@ -49,8 +66,7 @@ static void take_zone(struct forget *forget, const struct weir_policy *policy, c
 	options.zone = zone->name;
 	if (override_key_make(&options, policy, &command, NULL) != WEIR_OK || command.scope != OVERRIDE_OF_KEY)
 		return;
-	struct forget_zone *added = add_zone(forget, zone->id, zone->name, override_key(&command));
-	added->live = policy == forget->history.policies[forget->history.count - 1];
+	forget_add(forget, zone, override_key(&command), policy == forget->history.policies[forget->history.count - 1]);
 }
 
 /* The ids that --zone names, by any policy. The caller frees. */
@@ -128,7 +144,9 @@ enum weir_status forget_find_zones(struct forget *forget, struct weir_error *err
 {
 	struct override_command command = {.kind = OVERRIDE_LIFT};
 	take_policies(forget);
-	enum weir_status status = take_velocities(forget, error);
+	enum weir_status status = forget_find_wider(forget, error);
+	if (status == WEIR_OK)
+		status = take_velocities(forget, error);
 	if (status != WEIR_OK || forget->zone_count > 0)
 		return status;
 	if (forget->history.count == 0)

@@ -227,9 +227,8 @@ static enum weir_status take_network(const struct override_options *options, con
 	return override_key_add(command, canonical) ? WEIR_OK : weir_fail(error, WEIR_INVALID, "the key is too long");
 }
 
-/* The joined key of a zone's record with these values. */
-static enum weir_status join(const struct override_options *options, const struct weir_zone *zone,
-                             struct override_command *command, struct weir_error *error)
+enum weir_status override_key_join(const struct override_options *options, const struct weir_zone *zone,
+                                   struct override_command *command, struct weir_error *error)
 {
 	struct weir_field_table fields;
 	struct weir_key_template template;
@@ -308,7 +307,7 @@ enum weir_status override_key_make(const struct override_options *options, const
 	if (options->key_hex != NULL)
 		status = override_key_hex(options->key_hex, command, error);
 	else if (!options->prefix)
-		return join(options, zone, command, error);
+		return override_key_join(options, zone, command, error);
 	if (status == WEIR_OK && options->key_hex != NULL && !options->prefix && options->kind != OVERRIDE_RATE)
 		override_key_find_scope(command, zone);
 	for (uint32_t i = 0; status == WEIR_OK && options->key_hex == NULL && i < options->value_count; i++)

@@ -15,6 +15,10 @@ WEIR_MUST_USE enum weir_status override_key_make(const struct override_options *
                                                  const struct weir_policy *policy, struct override_command *command,
                                                  struct weir_error *error);
 
+/** The joined key of a record of the zone with these values, of which there are as many as it has fields. */
+WEIR_MUST_USE enum weir_status override_key_join(const struct override_options *options, const struct weir_zone *zone,
+                                                 struct override_command *command, struct weir_error *error);
+
 /** Whether so many values can be a key of the zone. */
 bool override_key_fits(const struct override_options *options, const struct weir_zone *zone);
 
