@@ -162,6 +162,15 @@ def test_keys_of_more_fields_go_too(place):
     done = json.loads(place.good("forget", "203.0.113.6", "--state", state, "--json").out())
     assert done["done"] and {(one["zone"], one["shared"]) for one in done["zones"]} == \
         {("site", False), ("login", False), ("late", False), ("net", True)}, done
+    # a zone of one bucket has no value to name it by
+    said = json.loads(place.good("forget", "--zone", "all", "--state", state, "--json").out())
+    assert [(one["zone"], one["key"]) for one in said["zones"]] == [("all", "")] and said["rows"]["count_daily"] == 1, said
+    assert "takes 1 value" in place.run("forget", "--zone", "site", "--state", state).said()
+    assert "--zone" in place.run("forget", "--state", state).said()
+    said = place.run("explain", "--zone", "all", "--config", config, "--state", state)
+    assert said.code() == DONE and b"all" in said.out(), said.said()
+    assert "takes 1 value" in place.run("explain", "--zone", "site", "--state", state).said()
+    assert "--zone" in place.run("explain", "--state", state).said()
 
 
 def test_keys_that_nobody_can_find_are_named(place):

@@ -65,18 +65,20 @@ static const struct weir_command_line line = {
 	.name = "weir explain",
 	.summary = "show why a key was blocked: limit, events, lines",
 	.usage = "weir explain ID|KEY... [--zone NAME] [--config FILE] [--json]\n"
-			 "weir explain ID|KEY... [--zone NAME] --state DIR [--json]",
+			 "weir explain ID|KEY... [--zone NAME] --state DIR [--json]\n"
+			 "weir explain --zone NAME [--config FILE] [--state DIR] [--json]",
 	.about = "Shows why a decision was made: the policy and limit, each event that was counted, where its line is, "
 			 "and the line.\n"
 			 "\n"
 			 "An ID is that of a decision, such as 3-1841-0. A KEY stands for its newest decision in every zone; "
-			 "several values are joined by |.",
+			 "several values are joined by |. A zone whose key is empty has one bucket, which --zone names alone.",
 	.operand = {.word = "ID|KEY", .help = "which decisions", .most = EXPLAIN_ASKED_MAX},
 	.options = options,
 	.sections = sections,
 	.examples = "weir explain 203.0.113.9\n"
 				"weir explain 3-1841-0 --state /var/lib/weir --json | jq -r '.events[].line'\n"
-				"weir explain '203.0.113.9|/login' --zone login --config weir.json",
+				"weir explain '203.0.113.9|/login' --zone login --config weir.json\n"
+				"weir explain --zone all",
 	.exits = exits,
 };
 
@@ -112,8 +114,9 @@ static enum weir_exit parse(struct explain_command *command, int argc, char **ar
 	command->words = weir_alloc((size_t)argc, sizeof(const char *));
 	asked->words = command->words;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
-	if (code == WEIR_EXIT_NOT_YET && asked->count == 0)
-		code = weir_arguments_refuse(&line, "name a decision's id, or a key");
+	if (code == WEIR_EXIT_NOT_YET && asked->count == 0 && asked->zone == NULL)
+		code =
+			weir_arguments_refuse(&line, "name a decision's id, or a key; or with --zone alone a zone of one bucket");
 	asked->config_given = asked->config_path != NULL;
 	if (asked->state_path == NULL)
 		(void)weir_config_find(&asked->config_path);

@@ -142,18 +142,19 @@ static uint32_t split(char *joined, const char *values[WEIR_ZONE_KEY_MAX])
 	return count;
 }
 
+/* @param asked  NULL: no value, which is the key of a zone's only bucket */
 static enum weir_status ask_key(struct explain *explain, const char *asked, struct weir_error *error)
 {
 	struct override_options key = {.kind = OVERRIDE_LIFT};
-	char *copy = weir_copy(asked, strlen(asked));
+	char *copy = asked != NULL ? weir_copy(asked, strlen(asked)) : NULL;
 	enum weir_status status = WEIR_OK;
 	size_t before = explain->count;
-	key.value_count = split(copy, key.values);
+	key.value_count = copy != NULL ? split(copy, key.values) : 0;
 	for (uint32_t i = 0; status == WEIR_OK && i < explain->policy->zone_count; i++) {
 		const struct weir_zone *zone = &explain->policy->zones[i];
 		struct override_command command = {.kind = OVERRIDE_LIFT};
 		if ((explain->asked->zone != NULL && strcmp(zone->name, explain->asked->zone) != 0) ||
-		    zone->key_count != key.value_count)
+		    (asked != NULL && zone->key_count != key.value_count))
 			continue;
 		key.zone = zone->name;
 		status = override_key_make(&key, explain->policy, &command, error);
@@ -176,10 +177,12 @@ static enum weir_status ask(struct explain *explain, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	explain->questions =
-		weir_alloc(2 * explain->asked->count * explain->policy->zone_count + 1, sizeof *explain->questions);
+		weir_alloc(2 * (explain->asked->count + 1) * explain->policy->zone_count + 1, sizeof *explain->questions);
 	if (explain->asked->zone != NULL &&
 	    weir_policy_find_zone(explain->policy, weir_span_of(explain->asked->zone), error) == NULL)
 		return WEIR_INVALID;
+	if (explain->asked->count == 0)
+		return ask_key(explain, NULL, error);
 	for (size_t i = 0; status == WEIR_OK && i < explain->asked->count; i++) {
 		struct question *question = &explain->questions[explain->count];
 		if (!question_parse_id(explain->asked->words[i], question))

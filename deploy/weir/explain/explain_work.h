@@ -12,8 +12,8 @@
 enum { EXPLAIN_ASKED_MAX = 10000 };
 
 struct explain_asked {
-	const char *const *words; /* ids of decisions, and keys: each stands for its newest decision in every zone */
-	size_t count;
+	const char *const *words;        /* ids of decisions, and keys: each stands for its newest decision in every zone */
+	size_t count;                    /* 0: the only bucket of `zone`, whose key is empty */
 	const char *zone;                /* of keys, only this one; NULL: any */
 	const char *config_path;         /* NULL: none */
 	bool config_given;               /* its sources count, instead of those that the state's run had */

@@ -92,7 +92,8 @@ static const struct weir_command_line line = {
 	.name = "weir forget",
 	.summary = "remove a key everywhere: counts, histories, live state and lists",
 	.usage = "weir forget VALUE... [--config FILE] [--zone NAME] [OPTION...]\n"
-			 "weir forget VALUE... --state DIR [--zone NAME] [OPTION...]",
+			 "weir forget VALUE... --state DIR [--zone NAME] [OPTION...]\n"
+			 "weir forget --zone NAME [--config FILE] [--state DIR] [OPTION...]",
 	.about = "Removes a key everywhere, for example at its owner's request.\n"
 			 "\n"
 			 "Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override "
@@ -106,7 +107,8 @@ static const struct weir_command_line line = {
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir forget 203.0.113.9 --config /etc/weir.json\n"
-				"weir forget ann 2001:db8::7 --zone login --state /var/lib/weir --json",
+				"weir forget ann 2001:db8::7 --zone login --state /var/lib/weir --json\n"
+				"weir forget --zone all    # whose key is empty: it has one bucket",
 	.exits = exits,
 };
 
@@ -147,8 +149,9 @@ static enum weir_exit parse(struct forget *forget, int argc, char **argv)
 		return code;
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(&line, "either values or --key-hex, not both");
-	if (options->key_hex == NULL && options->value_count == 0)
-		return weir_arguments_refuse(&line, "missing VALUE: give the key's values, or --key-hex");
+	if (options->key_hex == NULL && options->value_count == 0 && options->zone == NULL)
+		return weir_arguments_refuse(
+			&line, "missing VALUE: give the key's values, or --key-hex; or with --zone alone a zone of one bucket");
 	if (options->state_path == NULL && !weir_config_find(&options->config_path))
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
@@ -219,10 +222,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	}
 	weir_text_deinit(&text);
 	weir_text_deinit(&forget.left);
+	weir_text_deinit(&forget.unfound);
 	weir_policy_history_deinit(&forget.history);
 	weir_key_hash_free(forget.hash);
 	free(forget.zones);
-	weir_text_deinit(&forget.unfound);
 	backend_close(&forget.backend);
 	return code;
 }

@@ -35,11 +35,11 @@ static struct forget_zone *add_zone(struct forget *forget, uint32_t id, const ch
 	struct forget_zone *zone = &forget->zones[forget->zone_count++];
 	*zone = (struct forget_zone){.id = id, .key_length = key.length};
 	snprintf(zone->name, sizeof zone->name, "%s", name);
-	memcpy(zone->key, key.at, key.length);
+	if (key.length > 0)
+		memcpy(zone->key, key.at, key.length);
 	return zone;
 }
 
-/* A zone of a policy, if the key can be one of its. */
 bool forget_has(const struct forget *forget, uint32_t id, const char *name, struct weir_span key)
 {
 	for (uint32_t i = 0; i < forget->zone_count; i++)
@@ -57,6 +57,7 @@ void forget_add(struct forget *forget, const struct weir_zone *zone, struct weir
 	added->shared = forget_is_shared(zone, key);
 }
 
+/* A zone of a policy, if the key can be one of its. */
 static void take_zone(struct forget *forget, const struct weir_policy *policy, const struct weir_zone *zone)
 {
 	struct override_options options = forget->options;
