@@ -247,6 +247,18 @@ def calls(*addresses, count=1):
 calls.at_ms = 1700000000000
 
 
+def test_an_override_names_what_it_takes_for_a_network(place):
+    """It takes none: its help does not say so, and the refusal says what to give."""
+    run = Run(place, zones=by_address()).start()
+    said = run.command("override", "10.1.0.0/16", "--zone", "single", "--rate", "0.5", code=USAGE).said()
+    assert "is not such a network" in said and "with --prefix (such as --prefix 10.1.)" in said, said
+    run.override("override", "--prefix", "10.1.", "--zone", "single", "--rate", "0.5")
+    helps = {verb: " ".join(place.good(verb, "--help").out().decode().split()) for verb in ("block", "lift", "allow", "override")}
+    assert {verb for verb, text in helps.items() if "(10.0.0.0/8) stands for its members" in text} == set(helps) - {"override"}
+    assert "--prefix" not in run.command("block", "10.1.0.0/33", "--zone", "single", code=USAGE).said()
+    run.stop()
+
+
 def test_a_network_blocks_its_members(place):
     """In every zone by address, in every partition, through kill -9; one decision, found by a member, lifted by name."""
     run = Run(place, zones=by_address(), archiver={"enabled": True}).start()

@@ -150,6 +150,9 @@ const char *override_key_name(const struct override_options *options, const stru
 	return NULL;
 }
 
+/* Overrides go by the texts of keys: a network has none that all its members begin with, but for /8, /16 and such. */
+#define BEGINNINGS "; for all keys that begin alike give their beginning with --prefix (such as --prefix 10.1.)"
+
 /*
  * What stands for value i of a field of addresses: of a network that the zone counts, its address, which the collector's
  * code makes the network of again. No event has another network as its key, and what is neither an address, a host's
@@ -183,8 +186,9 @@ static enum weir_status take_address(const struct override_options *options, con
 		                 "zone %s counts addresses by %s, but \"%s\" is not an address, nor the name of a host",
 		                 zone->name, field->field, given);
 	return weir_fail(error, WEIR_INVALID,
-	                 "zone %s counts %s by /%u: \"%s\" is not such a network; give an address, or its /%u", zone->name,
-	                 field->field, v4 ? field->prefix4 : field->prefix6, given, v4 ? field->prefix4 : field->prefix6);
+	                 "zone %s counts %s by /%u: \"%s\" is not such a network; give an address, or its /%u%s",
+	                 zone->name, field->field, v4 ? field->prefix4 : field->prefix6, given,
+	                 v4 ? field->prefix4 : field->prefix6, options->kind == OVERRIDE_RATE ? BEGINNINGS : "");
 }
 
 /*

@@ -81,15 +81,20 @@ static const struct weir_argument_option override_options[] = {
 	[OPTION_COUNT] = {.name = NULL},
 };
 
-#define OPERAND                                                                                                               \
+#define OPERAND(networks)                                                                                                     \
 	{                                                                                                                         \
 		.word = "VALUE",                                                                                                      \
 		.help =                                                                                                               \
 			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
-			"does it. In its place only the name of a host is taken, as logs have it whose server looks names up. A network " \
-			"(10.0.0.0/8) stands for its members. After --, a value may begin with a dash",                                   \
+			"does it. In its place only the name of a host is taken, as logs have it whose server looks names up. " networks  \
+			"After --, a value may begin with a dash",                                                                        \
 		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
 	}
+
+/* Of an operand. */
+#define MEMBERS "A network (10.0.0.0/8) stands for its members. "
+#define NO_NETWORKS \
+	"For all keys that begin alike, such as the addresses of a network, give their beginning with --prefix. "
 
 #define NETWORKS                                                                                                    \
 	"A network is for its members, in every zone that counts by one address, or in that of --zone. Of a key's own " \
@@ -118,7 +123,7 @@ const struct weir_command_line override_lines[] = {
 					 "A decision is published, and every request of the key is blocked. Meanwhile, its limits publish "
 					 "nothing. An allow of the key ends.\n"
 					 "\n" NETWORKS "\n" DONE_WHEN,
-			.operand = OPERAND,
+			.operand = OPERAND(MEMBERS),
 			.options = timed_options,
 			.examples = "weir block 203.0.113.9 --config weir.json --for 1h --reason scraping\n"
 						"weir block 10.0.0.0/8 --config weir.json --reason \"not from here\"\n"
@@ -138,7 +143,7 @@ const struct weir_command_line override_lines[] = {
 				"Without --zone, it does so in every zone whose key takes these values. The key starts from zero. A lift is published in any case. An allow and an override of the key "
 				"stay in force. A network's lift ends the network's own block, and no block of a member; nor does a member's lift end that of a network.\n"
 				"\n" DONE_WHEN,
-			.operand = OPERAND,
+			.operand = OPERAND(MEMBERS),
 			.options = lift_options,
 			.examples = "weir lift 203.0.113.9 --config weir.json --reason \"our own monitoring\"\n"
 						"weir lift --all --zone login --reason \"the limit was wrong\"",
@@ -157,7 +162,7 @@ const struct weir_command_line override_lines[] = {
 					 "\n" NETWORKS
 					 "Blocks of members that are in force are not lifted, and a gateway that has one keeps it.\n"
 					 "\n" DONE_WHEN,
-			.operand = OPERAND,
+			.operand = OPERAND(MEMBERS),
 			.options = timed_options,
 			.examples = "weir allow 198.51.100.4 --config weir.json --for 2h --reason \"load test\"\n"
 						"weir allow 198.51.100.4 --config weir.json --for 0s",
@@ -175,7 +180,7 @@ const struct weir_command_line override_lines[] = {
 				"Bursts and queue lengths are multiplied too, and an interval is divided. A limit that changes "
 				"starts empty, as with a change of policy. A block that is in force stays: weir lift ends it.\n"
 				"\n" DONE_WHEN,
-			.operand = OPERAND,
+			.operand = OPERAND(NO_NETWORKS),
 			.options = override_options,
 			.examples = "weir override 198.51.100.4 --rate 10 --config weir.json --for 2d\n"
 						"weir override --prefix 10.1. --rate 0.5 --config weir.json\n"
