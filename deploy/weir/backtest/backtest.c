@@ -78,12 +78,12 @@ static const struct weir_argument_option options_table[] = {
               .value = "PATH",
               .type = WEIR_ARGUMENT_TEXT,
               .help = "all of it as one page for a browser, with the chart of what got through; - is standard output"},
-	[DECISIONS] = {.name = "decisions",
-                   .value = "DIR",
-                   .type = WEIR_ARGUMENT_TEXT,
-                   .help =
-                       "the decisions of each policy, in DIR/NAME.jsonl: as weir run --once writes them by that policy "
-                       "alone"},
+	[DECISIONS] =
+		{.name = "decisions",
+         .value = "DIR",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "the decisions of each policy, in DIR/NAME.jsonl: the lines that weir run --once writes by that "
+                 "policy alone to --decisions and, of zones in shadow mode, to --shadow; \"mode\" tells them apart"},
 	[QUIET] = {.name = "quiet", .type = WEIR_ARGUMENT_FLAG, .help = "no progress, no tables"},
 	[OPTION_COUNT] = {.name = NULL},
 };

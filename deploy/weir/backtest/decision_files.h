@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decisions of each policy, in a file of its own: the bytes that `weir run --once` writes by that policy alone, those
- * of zones in shadow mode among them.
+ * The decisions of each policy, in a file of its own: the lines that `weir run --once` writes by that policy alone, those
+ * of zones in shadow mode among them: who tries a policy asks for both.
  */
 #ifndef DEPLOY_WEIR_BACKTEST_DECISION_FILES_H
 #define DEPLOY_WEIR_BACKTEST_DECISION_FILES_H
