@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import stat
@@ -383,6 +384,33 @@ def test_a_ceiling_bounds_the_buckets_of_all_policies(place):
         for name in ("passed", "blocked", "decisions"):
             assert zones_of(got)[policy_name, "site"][name] == zones_of(want)[policy_name, "site"][name]
         assert 0 < zones_of(got)[policy_name, "site"]["keys"] < zones_of(want)[policy_name, "site"]["keys"]
+
+
+def test_keys_that_are_not_known_are_not_none(place):
+    """Numbers of keys that were left out are no zeros, and have no shares."""
+    log, source = user_log(place)
+    configs = [policy(place, name, [zone("site", [sliding(rate, "1h")])], sources=[source])
+               for name, rate in (("a.json", 2), ("b.json", 3))]
+    got = backtest(place, configs, "--memory", "1", log)
+    for own in zones_of(got).values():
+        assert own["keys"] is own["blocked_keys"] is own["blocked_share_of_keys"] is None and own["blocked"] > 0, own
+    (difference,) = got["differences"]
+    assert not got["keys_exact"] and difference["keys"] is None and difference["requests"] > 0, difference
+    text = place.good("backtest", *(word for path in configs for word in ("--config", path)), "--memory", "1", log).out().decode()
+    assert len(re.findall(r"(?m)^  [ab] .* unknown +unknown +unknown$", text)) == 2 and " 0 key" not in text, text
+    with_some = backtest(place, configs, "--memory", "32KiB", log)
+    assert all(own["keys"] == 3 and own["blocked_share_of_keys"] > 0 for own in zones_of(with_some).values()), with_some
+
+
+def test_that_nothing_was_judged_is_said(place):
+    log, source = user_log(place)
+    config = policy(place, "a.json", [zone("site", [sliding(3, "1m")], match={"path": ["/login"]})], sources=[source])
+    for text, words in (("", "nothing was judged: what was read has no lines"),
+                        ("x\ny\n", "nothing was judged: no line became a request: check --format"),
+                        (burst("u1", 3, path="/"), "nothing was judged: no request is of these zones: check their match"),
+                        (burst("u1", 1, path="/login"), None)):
+        done = place.good("backtest", "--config", config, "--quiet", place.write(os.path.basename(log), text))
+        assert (words or "") in done.said() and ("nothing was judged" in done.said()) == (words is not None), done.said()
 
 
 def numbers_of(report):

@@ -365,6 +365,25 @@ static enum weir_status write_report(struct backtest *backtest, struct weir_erro
 	return weir_output_file_write(&words, &text, error);
 }
 
+/* A table of zeros says nothing of a policy: why there is nothing in it. */
+static void tell_nothing_judged(const struct backtest *backtest)
+{
+	const struct report *report = &backtest->report;
+	const struct record_counts *counts = &report->counts;
+	uint64_t requests = 0;
+	for (uint32_t i = 0; i < backtest->policies.zone_count; i++) {
+		const struct figures_zone *zone = figures_zone(report->figures, i);
+		requests += zone->passed + zone->blocked;
+	}
+	if (requests > 0 || !report->finished)
+		return;
+	const char *why = report->from_log       ? "no event is of these zones in what was read of the log"
+	                  : counts->lines == 0   ? "what was read has no lines"
+	                  : counts->records == 0 ? "no line became a request: check --format; weir validate shows why"
+	                                         : "no request is of these zones: check their match, key and exempt";
+	fprintf(stderr, "weir backtest: nothing was judged: %s\n", why);
+}
+
 static enum weir_exit report_all(struct backtest *backtest)
 {
 	struct weir_error error;
@@ -374,6 +393,8 @@ static enum weir_exit report_all(struct backtest *backtest)
 	backtest->report.policies = &backtest->policies;
 	backtest->report.figures = sum;
 	enum weir_status status = write_report(backtest, &error);
+	if (status == WEIR_OK)
+		tell_nothing_judged(backtest);
 	figures_free(sum);
 	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : refuse(&error);
 }

@@ -370,3 +370,13 @@ bool figures_lack_keys(const struct figures *figures)
 {
 	return figures->rows.full;
 }
+
+bool figures_know_keys(const struct figures *figures, uint32_t place)
+{
+	return !figures->rows.full || figures->zones[place].keys > 0;
+}
+
+bool figures_know_difference(const struct figures *figures, uint32_t pair)
+{
+	return !figures->rows.full || figures->differences[pair].keys > 0;
+}

@@ -65,5 +65,9 @@ const struct figures_difference *figures_difference(const struct figures *figure
 const struct time_bins *figures_bins(const struct figures *figures);
 /** Whether keys were left out, as those that are known had reached most_bytes: numbers of keys are too low. */
 bool figures_lack_keys(const struct figures *figures);
+/** Whether a zone's numbers of keys say anything: none was left out, or some are known. */
+bool figures_know_keys(const struct figures *figures, uint32_t place);
+/** Likewise of the keys of a difference. */
+bool figures_know_difference(const struct figures *figures, uint32_t pair);
 
 #endif

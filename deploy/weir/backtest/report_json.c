@@ -9,10 +9,30 @@ static double share(uint64_t part, uint64_t whole)
 	return whole == 0 ? 0 : (double)part / (double)whole;
 }
 
+/* Null: it is not known. */
+static void put_keys(struct weir_json_writer *json, const char *name, uint64_t keys, bool known)
+{
+	if (known)
+		weir_json_write_uint(json, name, keys);
+	else
+		weir_json_write_null(json, name);
+}
+
+/* A share of keys of which some were left out would be that of those which are left. */
+static void put_share_of_keys(struct weir_json_writer *json, const struct report *report,
+                              const struct figures_zone *zone)
+{
+	if (figures_lack_keys(report->figures))
+		weir_json_write_null(json, "blocked_share_of_keys");
+	else
+		weir_json_write_fixed(json, "blocked_share_of_keys", share(zone->blocked_keys, zone->keys), 9);
+}
+
 static void put_zone(struct weir_json_writer *json, const struct report *report, uint32_t place)
 {
 	const struct figures_zone *zone = figures_zone(report->figures, place);
 	const struct weir_zone *known = policies_zone(report->policies, place);
+	bool keys_known = figures_know_keys(report->figures, place);
 	weir_json_write_object(json, NULL);
 	weir_json_write_words(json, "zone", known->name);
 	weir_json_write_words(json, "mode", weir_mode_name(known->mode));
@@ -21,10 +41,10 @@ static void put_zone(struct weir_json_writer *json, const struct report *report,
 	weir_json_write_uint(json, "blocked", zone->blocked);
 	weir_json_write_uint(json, "late", zone->late);
 	weir_json_write_uint(json, "decisions", zone->decisions);
-	weir_json_write_uint(json, "keys", zone->keys);
-	weir_json_write_uint(json, "blocked_keys", zone->blocked_keys);
+	put_keys(json, "keys", zone->keys, keys_known);
+	put_keys(json, "blocked_keys", zone->blocked_keys, keys_known);
 	weir_json_write_fixed(json, "blocked_share_of_requests", share(zone->blocked, zone->passed + zone->blocked), 9);
-	weir_json_write_fixed(json, "blocked_share_of_keys", share(zone->blocked_keys, zone->keys), 9);
+	put_share_of_keys(json, report, zone);
 	weir_json_write_end(json);
 }
 
@@ -59,7 +79,7 @@ static void put_difference(struct weir_json_writer *json, const struct report *r
 	weir_json_write_words(json, "against", base);
 	weir_json_write_words(json, "against_zone", policies_zone(policies, pair->base)->name);
 	weir_json_write_uint(json, "requests", difference->requests);
-	weir_json_write_uint(json, "keys", difference->keys);
+	put_keys(json, "keys", difference->keys, figures_know_difference(report->figures, number));
 	weir_json_write_array(json, "first");
 	for (uint32_t i = 0; i < difference->example_count; i++) {
 		const struct figures_example *example = &difference->examples[i];

@@ -57,6 +57,28 @@ static void put_share(struct weir_text *text, uint64_t part, uint64_t whole, int
 		weir_text_printf(text, " %*.3f%%", columns - 1, 100 * (double)part / (double)whole);
 }
 
+static void put_unknown(struct weir_text *text, int columns)
+{
+	weir_text_printf(text, " %*s", columns, "unknown");
+}
+
+/* Of a zone: all that have made a request, and those that were blocked. */
+static void put_keys(struct weir_text *text, const struct report *report, uint32_t place)
+{
+	const struct figures_zone *zone = figures_zone(report->figures, place);
+	if (figures_know_keys(report->figures, place)) {
+		put_count(text, zone->keys, 11);
+		put_count(text, zone->blocked_keys, 10);
+	} else {
+		put_unknown(text, 11);
+		put_unknown(text, 10);
+	}
+	if (figures_lack_keys(report->figures))
+		put_unknown(text, 9);
+	else
+		put_share(text, zone->blocked_keys, zone->keys, 9);
+}
+
 static void put_zone(struct weir_text *text, const struct report *report, uint32_t place, struct columns columns)
 {
 	const struct figures_zone *zone = figures_zone(report->figures, place);
@@ -68,9 +90,7 @@ static void put_zone(struct weir_text *text, const struct report *report, uint32
 	put_count(text, zone->blocked, 12);
 	put_share(text, zone->blocked, zone->passed + zone->blocked, 9);
 	put_count(text, zone->decisions, 10);
-	put_count(text, zone->keys, 11);
-	put_count(text, zone->blocked_keys, 10);
-	put_share(text, zone->blocked_keys, zone->keys, 9);
+	put_keys(text, report, place);
 	weir_text_puts(text, known->mode == WEIR_SHADOW ? "  (shadow)\n" : "\n");
 }
 
@@ -96,8 +116,10 @@ static void put_difference(struct weir_text *text, const struct report *report, 
 		weir_text_puts(text, "the same verdicts\n");
 		return;
 	}
-	words_amount(text, difference->keys, "key");
-	weir_text_puts(text, " and ");
+	if (figures_know_difference(report->figures, number)) {
+		words_amount(text, difference->keys, "key");
+		weir_text_puts(text, " and ");
+	}
 	words_amount(text, difference->requests, "request");
 	weir_text_puts(text, " differ; where they begin to:\n");
 	for (uint32_t i = 0; i < difference->example_count && i < EXAMPLES_SHOWN; i++) {
@@ -163,9 +185,10 @@ void report_words(struct weir_text *text, const struct report *report)
 	put_zones(text, report);
 	put_late(text, report);
 	if (figures_lack_keys(report->figures))
-		weir_text_puts(text,
-		               "\n  There are more keys than limiter.memory can hold: the numbers of keys are the least that "
-		               "they can be.\n  Give --memory more for all of them. Requests and decisions are exact.\n");
+		weir_text_puts(
+			text,
+			"\n  There are more keys than limiter.memory can hold: the numbers of keys are the least that "
+			"they can be, or unknown.\n  Give --memory more for all of them. Requests and decisions are exact.\n");
 	for (uint32_t i = 0; i < report->policies->pair_count; i++)
 		put_difference(text, report, i);
 	put_unpaired(text, report);

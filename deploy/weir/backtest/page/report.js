@@ -29,6 +29,7 @@ let draw = () => {}; // the chart anew
 
 // As many places in each, so that they can be compared down a column.
 const share = new Intl.NumberFormat(undefined, { style: "percent", minimumFractionDigits: 3, maximumFractionDigits: 3 });
+const known = (count) => (count === null ? "unknown" : number(count)); // of keys: more than memory could hold
 const percent = (part, all) => (all > 0 ? share.format(part / all) : "–");
 
 const colour_of = (place) => `--series-${place % COLOURS}`;
@@ -148,9 +149,9 @@ function zones() {
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
     { name: "of requests", number: true, cell: (row) => percent(row.blocked, row.requests) },
     { name: "Decisions", number: true, cell: (row) => number(row.decisions) },
-    { name: "Keys", number: true, cell: (row) => number(row.keys) },
-    { name: "Keys blocked", number: true, cell: (row) => number(row.blocked_keys) },
-    { name: "of keys", number: true, cell: (row) => percent(row.blocked_keys, row.keys) },
+    { name: "Keys", number: true, cell: ({ keys }) => known(keys) },
+    { name: "Keys blocked", number: true, cell: ({ blocked_keys: keys }) => known(keys) },
+    { name: "of keys", number: true, cell: (row) => (report.keys_exact ? percent(row.blocked_keys, row.keys) : "unknown") },
   ], rows);
 }
 
@@ -158,7 +159,7 @@ function difference({ policy, zone, against, requests, keys, first }) {
   const title = seen(one_each ? `${policy} against ${against}` : `${policy} against ${against}: ${zone}`);
   if (requests === 0) return [h("h2", {}, title), empty("The same verdicts.")];
   const amount = (count, name) => `${digits(count)} ${name}${count === 1 ? "" : "s"}`;
-  return [h("h2", {}, title), h("p", {}, `${amount(keys, "key")} and ${amount(requests, "request")} differ. Where they begin to:`),
+  return [h("h2", {}, title), h("p", {}, `${keys === null ? "" : `${amount(keys, "key")} and `}${amount(requests, "request")} differ. Where they begin to:`),
     table(title, [
       { name: "Key", cell: ({ key }) => h("span", { class: "key" }, seen(key.join(" | "))) },
       { name: "From", cell: ({ at: ms }) => time(ms) },
@@ -175,7 +176,7 @@ function show_all() {
     figures("events" in report ? [["Events of the log", number(report.events)]]
       : [["Lines", number(report.lines)], ["Requests", number(report.records)], ["Malformed lines", number(report.malformed)]]),
     over_time(), h("h2", {}, "Numbers"), zones(),
-    !report.keys_exact && h("p", { class: "note" }, "There were more keys than memory could hold: numbers of keys are the least that they can be."),
+    !report.keys_exact && h("p", { class: "note" }, "There were more keys than memory could hold: numbers of keys are the least that they can be, or unknown."),
     ...report.differences.flatMap(difference),
   ].filter(Boolean));
   fit_tables(content);
