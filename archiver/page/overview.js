@@ -79,7 +79,7 @@ async function most_blocked_keys(counts, zones, { from, to }, signal) {
     days ||= answer.from_ms < from || answer.to_ms > to;
     if (answer.kept_from_ms > from) kept_ms = answer.kept_from_ms;
     exact &&= !days; // else a key may have more than its zone has in the span
-    rows = [...rows, ...answer.top.map((one) => ({ zone, place, ...one }))]
+    rows = [...rows, ...answer.top.map((one) => ({ zone, place, mode: zones[place].mode, ...one }))]
       .sort((a, b) => b.blocked - a.blocked || a.place - b.place).slice(0, TOP);
   }
   return { rows, days, kept_ms };
@@ -94,7 +94,7 @@ export async function load(parameters, { zones, status }, signal) {
   const queue = queue_of(AT_ONCE);
   const counts = counts_of_all(all, shown.length, span, signal, queue);
   return {
-    span, zones, shown,
+    span, zones, all, shown,
     counts,
     before: span.grain === "hour" ? counts_of_all(all, shown.length, before, signal, queue) : [],
     top: later_said(most_blocked_keys(counts, all, talkers_span(span), signal)),
@@ -107,20 +107,24 @@ export async function load(parameters, { zones, status }, signal) {
 
 const sum = (all, name) => all.reduce((total, one) => total + one.total[name], 0);
 
-async function headline({ counts, before, blocks }) {
+async function headline({ all: zones, counts, before, blocks }) {
   const [now, past, { blocks: held, more }] = await Promise.all([Promise.all(counts), Promise.all(before), blocks]);
-  const figure = (words, name) => {
-    const trend = past.every(is_whole) && change(sum(now, name), sum(past, name));
-    return [words, number(sum(now, name)), trend && h("span", {}, trend, " ", h("span", { class: "soft" }, "against the span before"))];
+  // A zone in shadow mode blocks nobody.
+  const blocked_by = (mode) => (counted) => sum(counted.filter((_, place) => (zones[place].mode === "shadow") === (mode === "shadow")), "blocked");
+  const [passed, blocked, shadow] = [(counted) => sum(counted, "passed"), blocked_by("enforce"), blocked_by("shadow")];
+  const figure = (words, of) => {
+    const trend = past.every(is_whole) && change(of(now), of(past));
+    return [words, number(of(now)), trend && h("span", {}, trend, " ", h("span", { class: "soft" }, "against the span before"))];
   };
-  const all = sum(now, "passed") + sum(now, "blocked");
+  const all = passed(now) + blocked(now) + shadow(now);
   const keys = new Set(held.map((row) => row.zone)).size;
   const lacking = now.find((one) => !is_whole(one));
   return [figures([
     ["Blocked now", h("a", { href: "#/blocks" }, more ? `more than ${digits(BLOCKS_MAX)}` : number(held.length)),
       held.length > 0 && h("span", { class: "soft" }, `in ${digits(keys)} ${keys === 1 ? "zone" : "zones"}`)],
-    figure("Requests passed", "passed"), figure("Requests blocked", "blocked"),
-    ["Blocked share", percent(sum(now, "blocked"), all)],
+    figure("Requests passed", passed), figure("Requests blocked", blocked),
+    ["Blocked share", percent(blocked(now), all)],
+    ...(zones.some(({ mode }) => mode === "shadow") ? [figure("Would have been blocked", shadow)] : []),
   ]), lacking && h("p", { class: "soft" }, "Counts before ", named_time(lacking.kept_from_ms), " may be deleted.")].filter(Boolean);
 }
 
@@ -142,7 +146,7 @@ async function most_blocked({ top, span: shown }, parameters) {
   const more = h("a", { href: `#/top?${new URLSearchParams({ zone: rows[0].zone, by: "blocked", ...span })}` }, `All talkers of ${rows[0].zone}`);
   return [about, table("Most blocked keys", [
     { name: "Key", cell: (row) => h("a", { href: story(row.zone, row.key, span), class: "key" }, seen_key(row.key)) },
-    { name: "Zone", cell: (row) => row.zone },
+    { name: "Zone", cell: (row) => [row.zone, row.mode === "shadow" && h("span", { class: "tag" }, "shadow")] },
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
     { name: "Share", number: true, cell: (row) => percent(row.blocked, row.total) },
   ], rows, { hidden_caption: true }), h("p", { class: "more" }, more)].filter(Boolean);

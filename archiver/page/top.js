@@ -28,7 +28,8 @@ export async function load(parameters, { zones, status }, signal) {
   const span = span_of(parameters, status);
   const { from, to, words } = talkers_span(span);
   const asked = { zone: parameters.zone, by: parameters.by, from, to, grain: "hour" };
-  return { asked, span, words, status, ...await get("top", asked, signal) };
+  const shadow = zones.find((zone) => zone.name === parameters.zone)?.mode === "shadow";
+  return { asked, span, words, status, shadow, ...await get("top", asked, signal) };
 }
 
 function bar(row, by, most) {
@@ -45,10 +46,11 @@ function bar(row, by, most) {
 
 export function draw(data, parameters, { go, report }) {
   if (data === null) return [empty("There are no zones yet.", "Top talkers are listed per zone: give weir a policy first.")];
-  const { asked, words, status, zone, by, top, from_ms, to_ms, kept_from_ms } = data;
+  const { asked, words, status, shadow, zone, by, top, from_ms, to_ms, kept_from_ms } = data;
   const lacks = kept_from_ms !== null && kept_from_ms > from_ms ? [" Days before ", named_time(kept_from_ms), " may be deleted."] : [];
   const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".", words,
-    (from_ms < asked.from || to_ms > asked.to) && " Hours of this time are deleted, so whole days of UTC are counted.", ...lacks);
+    (from_ms < asked.from || to_ms > asked.to) && " Hours of this time are deleted, so whole days of UTC are counted.", ...lacks,
+    shadow && " The zone is in shadow mode: what stands under Blocked would have been blocked.");
   if (top.length === 0)
     return [about, empty(`No requests in ${zone}.`, "Choose a longer range, an earlier day or another zone above.")];
   const rows = top.filter((row) => [row.key, seen(row.key)].some((one) => one.includes(parameters.part)));

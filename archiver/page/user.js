@@ -43,7 +43,8 @@ export async function load(parameters, { zones, status }, signal) {
     known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
     get("held", asked, signal),
   ]);
-  return { asked, span, counts, decisions, events, held, status, kept: known.history_fields };
+  return { asked, span, counts, decisions, events, held, status, kept: known.history_fields,
+    shadow: known.mode === "shadow" };
 }
 
 /** The zone's fields, and those that an earlier policy kept. */
@@ -63,7 +64,7 @@ export function draw(data, parameters, tools) {
   if (data === null)
     return [empty("Which user?", "Choose a zone and type a key above: an address, a user name, or whatever the zone counts by " +
       "(several values are joined by “|”). Keys in Talkers, Decisions and Blocks link here too.")];
-  const { asked, span, counts, decisions, events, held, status, kept } = data;
+  const { asked, span, counts, decisions, events, held, status, kept, shadow } = data;
   const { total } = counts;
   const { zone, key } = parameters;
   const came = total.passed + total.blocked;
@@ -73,7 +74,8 @@ export function draw(data, parameters, tools) {
   const parts = [
     h("p", { class: "soft" }, h("span", { class: "key" }, seen_key(key)), ` in ${zone}, from `, named_time(span.from), " to ",
       named_time(span.to), ".", about_days(span), counts.days && " Hours of this time are deleted, so whole days of UTC are shown.",
-      !is_whole(counts) && [" Counts before ", named_time(counts.kept_from_ms), " may be deleted."]),
+      !is_whole(counts) && [" Counts before ", named_time(counts.kept_from_ms), " may be deleted."],
+      shadow && " The zone is in shadow mode: what is called blocked would have been blocked."),
     figures([["Passed", number(total.passed)], ["Blocked", number(total.blocked)],
       ["Blocked share", percent(total.blocked, came)], ["Late", number(total.late)]]),
     lines.every(([line]) => line !== null) &&

@@ -216,6 +216,23 @@ def require_span(place, state, options, asked, covered, grain="hour", **environm
     return one
 
 
+def test_a_zone_in_shadow_mode_is_marked(place):
+    """What such a zone would have blocked is not told as blocked."""
+    log = place.write("log", lines("eve", 9))
+    zones = [dict(ZONES[0], mode="shadow"), dict(ZONES[0], name="login")]
+    config = place.config(zones, [{"type": "file", "path": log, "format": "json"}], archiver={"enabled": True})
+    state = place.path("once")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("decided"))
+    for span in ((), ("--last", "1d")):
+        one = json.loads(place.good("top", "--state", state, "--once", "--json", *span).out())
+        assert [(zone["zone"], zone["mode"], zone["blocked"]) for zone in one["zones"]] == \
+            [("site", "shadow", 4), ("login", "enforce", 4)], one
+        text = place.good("top", "--state", state, "--once", *span).out().decode()
+        assert re.search(r"(?m)^> site \(shadow\) +5 +4 +0 ", text) and re.search(r"(?m)^  login +5 +4 +0 ", text), text
+        assert re.search(r"(?m)^KEY, by (blocked|passed)( today)?, in shadow mode ", text), text
+        assert "in shadow mode" not in place.good("top", "--state", state, "--once", "--zone", "login", *span).out().decode()
+
+
 def test_a_span_of_the_past_is_shown_with_what_it_covers(place):
     state = finished(place)
     hour = PAST_MS // HOUR_MS * HOUR_MS

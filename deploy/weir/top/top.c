@@ -110,11 +110,12 @@ static const struct weir_command_line line = {
 	.summary = "watch the busiest keys and who is blocked",
 	.usage = "weir top --url URL [--token FILE] [OPTION...]\n"
 			 "weir top --state DIR [OPTION...]",
-	.about = "Shows the busiest keys and who is blocked.\n"
-			 "\n"
-			 "It shows each zone's requests of this hour, today's busiest keys, and every block that is in "
-			 "force; or, of a span of time, its sums, its busiest keys and who was blocked in it. The figures are the "
-			 "archiver's, so they lag by archiver.interval.",
+	.about =
+		"Shows the busiest keys and who is blocked.\n"
+		"\n"
+		"It shows each zone's requests of this hour, today's busiest keys, and every block that is in "
+		"force; or, of a span of time, its sums, its busiest keys and who was blocked in it. Of a zone in shadow mode, "
+		"blocked is what it would have blocked. The figures are the archiver's, so they lag by archiver.interval.",
 	.operand = {.hint = "give a source with --url or --state"},
 	.options = options_table,
 	.sections = sections,

@@ -127,15 +127,17 @@ static json_t *average(const struct sums *sums, int64_t total)
 	                                   : json_null();
 }
 
-static enum weir_status add_zone(struct top_source *source, const char *name, const struct sums *sums,
-                                 struct weir_error *error)
+/* @param known  as GET /api/v1/zones has it */
+static enum weir_status add_zone(struct top_source *source, const char *name, const json_t *known,
+                                 const struct sums *sums, struct weir_error *error)
 {
-	json_t *answer;
+	json_t *answer, *mode = json_object_get(known, "mode");
 	enum weir_status status = read_counts(source, name, NULL, &sums->span, &answer, error);
 	if (status != WEIR_OK)
 		return status;
 	json_t *zone = json_pack("{s:s}", "zone", name), *counted = json_object_get(answer, "total");
 	int64_t total = number_of(counted, "passed") + number_of(counted, "blocked");
+	json_object_set_new(zone, "mode", json_is_string(mode) ? json_incref(mode) : json_null());
 	json_object_update(zone, counted);
 	json_object_set_new(zone, "per_second",
 	                    sums->rates != NULL ? rate_of(sums->rates, name, total, sums->at_ms, sums->span.from_ms)
@@ -189,7 +191,7 @@ static enum weir_status read_zones(struct top_source *source, const struct top_q
 			continue;
 		bool wanted = json_is_true(json_object_get(zone, "live")) || strcmp(name, question->zone) == 0;
 		if (wanted && total_then(sums->zones, name) < 0)
-			status = add_zone(source, name, sums, error);
+			status = add_zone(source, name, zone, sums, error);
 	}
 	return status;
 }

@@ -4,7 +4,8 @@
  * it is and tables are made of.
  *
  *   {"at_ms", "hour_ms",                         the archiver's clock, and where its hour begins
- *    "zones": [{"zone", "passed", "blocked", "late", "per_second"}],       this hour; a second: null until it is known
+ *    "zones": [{"zone", "mode", "passed", "blocked", "late", "per_second"}],  this hour; a second: null until it is known;
+ *                                                of a zone in "shadow" mode, "blocked" is what would have been blocked
  *    "zone", "by",                               whose keys these are, and what they are sorted by
  *    "top": [{"key", "passed", "blocked", "late", "hour": {"passed", "blocked", "late"}}],  today, and this hour
  *    "blocks": [{"zone", "key", "at_ms", "until_ms", "limit", …}], "more_blocks"}           as GET /api/v1/blocks

@@ -89,6 +89,28 @@ static bool is_span(const json_t *sample)
 	return json_object_get(sample, "from_ms") != NULL;
 }
 
+/* Of a zone, or of a decision. */
+static bool is_shadow(const json_t *object)
+{
+	const char *mode = json_string_value(json_object_get(object, "mode"));
+	return mode != NULL && strcmp(mode, "shadow") == 0;
+}
+
+/* Whether the zone whose keys are shown blocks nobody. */
+static bool shows_shadow(const json_t *sample)
+{
+	const char *shown = json_string_value(json_object_get(sample, "zone"));
+	size_t i;
+	json_t *zone;
+	json_array_foreach(json_object_get(sample, "zones"), i, zone)
+	{
+		const char *name = json_string_value(json_object_get(zone, "zone"));
+		if (shown != NULL && name != NULL && strcmp(shown, name) == 0)
+			return is_shadow(zone);
+	}
+	return false;
+}
+
 /* ---- the parts ---- */
 
 /* Which time the sums are of: more than was asked for, as they are of whole hours or days. */
@@ -138,7 +160,9 @@ static void put_zones(struct view *view, const json_t *sample)
 		const json_t *rate = json_object_get(zone, "per_second");
 		bool chosen = name != NULL && shown != NULL && strcmp(name, shown) == 0;
 		weir_text_puts(line, chosen ? "> " : "  ");
-		put_word(line, zone, "zone", KEY_WIDTH - 2);
+		put_word(line, zone, "zone", 0);
+		weir_text_puts(line, is_shadow(zone) ? " (shadow)" : "");
+		pad(line, 0, KEY_WIDTH);
 		put_count(line, zone, "passed");
 		put_count(line, zone, "blocked");
 		put_count(line, zone, "late");
@@ -155,11 +179,13 @@ static void put_zones(struct view *view, const json_t *sample)
 static void put_top(struct view *view, const json_t *sample)
 {
 	struct weir_text *line = &view->line;
+	bool shadow = shows_shadow(sample);
 	size_t i;
 	json_t *row;
 	weir_text_puts(line, "KEY, by ");
 	put_word(line, sample, "by", 0);
 	weir_text_puts(line, is_span(sample) ? "" : " today");
+	weir_text_puts(line, shadow ? ", in shadow mode" : "");
 	pad(line, 0, KEY_WIDTH);
 	if (is_span(sample))
 		weir_text_printf(line, "%12s%12s%12s", "PASSED", "BLOCKED", "LATE");
@@ -178,7 +204,8 @@ static void put_top(struct view *view, const json_t *sample)
 		put_count(line, row, "blocked");
 		if (is_span(sample))
 			put_count(line, row, "late");
-		end_line(view, number_of(is_span(sample) ? row : hour, "blocked") > 0 ? ALARM : PLAIN);
+		bool blocked = number_of(is_span(sample) ? row : hour, "blocked") > 0;
+		end_line(view, blocked && !shadow ? ALARM : PLAIN);
 	}
 }
 
@@ -232,6 +259,7 @@ static void put_blocks(struct view *view, const json_t *sample)
 		put_word(line, block, "zone", 16);
 		weir_text_puts(line, "  ");
 		put_cause(line, block);
+		weir_text_puts(line, is_shadow(block) ? " (shadow)" : "");
 		end_line(view, PLAIN);
 	}
 	if (json_array_size(blocks) == 0)
