@@ -27,7 +27,8 @@ if(Python3_FOUND)
     integration.test_faults integration.test_follow integration.test_push_http integration.test_reserve
     integration.test_run_gateways integration.test_store_mysql)
   weir_takes(40 conformance.test_oracle_overrides conformance.test_oracle_random conformance.test_seed_mariadb
-    integration.test_check_envoy integration.test_cloud_lists integration.test_explain integration.test_generate
+    integration.test_check_envoy integration.test_cloud_lists integration.test_cluster_archive_shadow
+    integration.test_explain integration.test_generate
     integration.test_reference integration.test_shadow_until integration.test_source_nats)
 endif()
 weir_takes(60 unit.test_bus_local_crash unit.test_collector unit.test_remote_many unit.test_source_property

@@ -48,8 +48,8 @@ endforeach()
 weir_leave_out(tsan "the thread is that of `unit.test_remote`"
   integration.test_source_s3 unit.test_remote_many)
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
-  integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
-  integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
+  integration.test_archive_off integration.test_archive_shadow integration.test_archive_sql integration.test_archiver_api_guards
+  integration.test_cluster_archive_shadow integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
   integration.test_cloud_lists integration.test_cluster_overrides integration.test_cluster_policy integration.test_cluster_shadow integration.test_doctor
   integration.test_explain integration.test_faults integration.test_forget_cluster integration.test_forget_local
   integration.test_ipset integration.test_journal integration.test_overrides_local integration.test_run_gateways

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/decisions: the decisions, newest first; and /api/v1/blocks: who is
- * blocked now, which follows from the decisions still in force.
+ * /api/v1/decisions: the decisions, newest first, and those of zones in shadow mode
+ * where they are asked for; and /api/v1/blocks: who is blocked now, which follows
+ * from the decisions still in force.
  */
 #include "archiver/api/api_listing.h"
 #include "archiver/api/api_resources.h"
@@ -82,9 +83,10 @@ static void write_csv(const struct api_view *view, const struct weir_sql_value *
 	weir_text_puts(text, "\r\n");
 }
 
-static void compose(const struct api_view *view, struct api_sql *sql)
+/* What a table has, in order. */
+static void compose_from(const struct api_view *view, struct api_sql *sql, const char *table)
 {
-	api_sql_add(sql, API_SELECT COLUMNS " FROM decision_history AS d WHERE 1 = 1");
+	weir_text_printf(&sql->text, COLUMNS " FROM %s AS d WHERE 1 = 1", table);
 	/* A zone's name is of letters that need no quoting; as a literal it has the column's collation: an index serves. */
 	if (api_view_given(view, API_ZONE))
 		weir_text_printf(&sql->text, " AND d.zone = '%s'", view->zone.name);
@@ -93,6 +95,30 @@ static void compose(const struct api_view *view, struct api_sql *sql)
 	if (view->parameters.action != NULL)
 		weir_text_printf(&sql->text, " AND d.action = '%s'", view->parameters.action);
 	api_sql_newest_first(sql, view);
+}
+
+/* Of each table no more than the part has, by an index: so two cost twice as much as one, however many rows they have. */
+static void compose_both(const struct api_view *view, struct api_sql *sql)
+{
+	static const char *const tables[] = {"decision_history", "shadow_history"};
+	api_sql_add(sql, API_SELECT "* FROM (");
+	for (int i = 0; i < 2; i++) {
+		api_sql_add(sql, i == 0 ? "SELECT * FROM (SELECT " : " UNION ALL SELECT * FROM (SELECT ");
+		compose_from(view, sql, tables[i]);
+		api_sql_number(sql, " LIMIT ?", view->part + 1);
+		weir_text_printf(&sql->text, ") AS of_%s", tables[i]);
+	}
+	api_sql_add(sql, ") AS found ORDER BY at_ms DESC, partition_id DESC, log_offset DESC, pair DESC");
+}
+
+static void compose(const struct api_view *view, struct api_sql *sql)
+{
+	if (view->parameters.mode == API_BOTH_MODES) {
+		compose_both(view, sql);
+		return;
+	}
+	api_sql_add(sql, API_SELECT);
+	compose_from(view, sql, view->parameters.mode == API_SHADOW ? "shadow_history" : "decision_history");
 }
 
 static const struct api_listing decisions = {

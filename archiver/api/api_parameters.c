@@ -14,15 +14,15 @@
 #include <stdlib.h>
 
 static const char *const names[] = {
-	[API_ZONE] = "zone",     [API_KEY] = "key",     [API_BUCKET] = "bucket", [API_FROM] = "from",
-	[API_TO] = "to",         [API_DAY] = "day",     [API_GRAIN] = "grain",   [API_BY] = "by",
-	[API_ACTION] = "action", [API_LIMIT] = "limit", [API_AFTER] = "after",   [API_FORMAT] = "format",
-	[API_ID] = "id",
+	[API_ZONE] = "zone",   [API_KEY] = "key",     [API_BUCKET] = "bucket", [API_FROM] = "from",     [API_TO] = "to",
+	[API_DAY] = "day",     [API_GRAIN] = "grain", [API_BY] = "by",         [API_ACTION] = "action", [API_MODE] = "mode",
+	[API_LIMIT] = "limit", [API_AFTER] = "after", [API_FORMAT] = "format", [API_ID] = "id",
 };
 
 static const char *const grains[] = {"hour", "day", NULL};
 static const char *const bys[] = {"passed", "blocked", "total", NULL};
 static const char *const actions[] = {"block", "lift", NULL};
+static const char *const modes[] = {"enforce", "shadow", "all", NULL};
 static const char *const formats[] = {"json", "csv", "spreadsheet", NULL};
 
 const char *api_parameter_name(enum api_parameter parameter)
@@ -53,7 +53,8 @@ bool api_fault_set(struct api_fault *fault, unsigned status, const char *paramet
 
 void api_parameters_init(struct api_parameters *parameters)
 {
-	*parameters = (struct api_parameters){.grain = API_HOUR, .by = API_BY_TOTAL, .format = API_JSON};
+	*parameters =
+		(struct api_parameters){.grain = API_HOUR, .by = API_BY_TOTAL, .mode = API_ENFORCE, .format = API_JSON};
 }
 
 /* ---- one value ---- */
@@ -141,6 +142,10 @@ static bool read_value(struct api_parameters *parameters, enum api_parameter whi
 	case API_ACTION:
 		good = read_word(which, actions, value, &number, fault);
 		parameters->action = actions[number];
+		return good;
+	case API_MODE:
+		good = read_word(which, modes, value, &number, fault);
+		parameters->mode = (enum api_mode)number;
 		return good;
 	case API_LIMIT: return read_limit(value, limit_max, &parameters->limit, fault);
 	case API_AFTER: return read_place(value, &parameters->after, fault);

@@ -19,6 +19,7 @@ enum api_parameter {
 	API_GRAIN,
 	API_BY,
 	API_ACTION,
+	API_MODE,
 	API_LIMIT,
 	API_AFTER,
 	API_FORMAT,
@@ -30,6 +31,7 @@ enum api_parameter {
 
 enum api_grain { API_HOUR, API_DAILY };
 enum api_by { API_BY_PASSED, API_BY_BLOCKED, API_BY_TOTAL };
+enum api_mode { API_ENFORCE, API_SHADOW, API_BOTH_MODES };
 enum api_format { API_JSON, API_CSV, API_SPREADSHEET };
 
 /* A place in rows that are sorted by these, the newest first. */
@@ -46,6 +48,7 @@ struct api_parameters {
 	enum api_grain grain;
 	enum api_by by;
 	const char *action; /* a word that needs no quoting, or NULL */
+	enum api_mode mode;
 	int64_t limit;
 	struct api_place after;
 	enum api_format format;
@@ -68,7 +71,7 @@ const char *api_parameter_name(enum api_parameter parameter);
 const char *api_by_name(enum api_by by);
 const char *api_grain_name(enum api_grain grain);
 
-/** grain hour, by total, format JSON; limit 0. */
+/** grain hour, by total, mode enforce, format JSON; limit 0. */
 void api_parameters_init(struct api_parameters *parameters);
 
 /**

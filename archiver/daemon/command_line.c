@@ -19,8 +19,8 @@ const struct weir_command_line archiver_command_line = {
 	.about = "Archives what limiters have judged, and answers questions about it.\n"
 			 "\n"
 			 "It reads judged frames and decisions from Kafka. In MySQL or MariaDB it keeps hourly and daily "
-			 "counts of passed and blocked requests per key, every decision that is enforced, and every event of "
-			 "zones with \"history\". Of zones in shadow mode it keeps counts, and no decisions. Any number of "
+			 "counts of passed and blocked requests per key, every decision, and every event of zones with "
+			 "\"history\". Decisions of zones in shadow mode, which block nobody, are kept apart. Any number of "
 			 "archivers share the partitions. Limiters write judged frames for it if "
 			 "\"archiver\": {\"enabled\": true}.",
 	.options = options,

@@ -34,7 +34,7 @@ enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
 
 /* Of the events only how many partitions they have: the consumer group gives those. */
 static const bool needed_topics[WEIR_TOPIC_COUNT] = {
-	[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_JUDGED] = true, [WEIR_TOPIC_DECISIONS] = true};
+	[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_JUDGED] = true, [WEIR_TOPIC_DECISIONS] = true, [WEIR_TOPIC_SHADOW] = true};
 
 struct process {
 	struct weir_daemon *daemon;

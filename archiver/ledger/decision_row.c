@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { OVERRIDE_TEXT_MAX_BYTES = 1024 };
 
@@ -120,6 +121,7 @@ static enum weir_status read_row(const struct weir_message *message, const struc
 	row->zone = weir_span_of(zone);
 	row->action = weir_span_of(action);
 	row->mode = weir_span_of(mode);
+	out->shadow = strcmp(mode, "shadow") == 0;
 	row->algorithm = weir_span_of(algorithm);
 	if (status == WEIR_OK && (row->zone.length > 64 || row->action.length > 16 || row->mode.length > 16 ||
 	                          row->algorithm.length > 32 || message->key.length > row->zone.length + 1 + 1024))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A published decision as a row: one message of the decisions topic, read.
+ * A published decision as a row: one message of the topic of decisions, or of those in shadow mode, read.
  */
 #ifndef ARCHIVER_DECISION_ROW_H
 #define ARCHIVER_DECISION_ROW_H
@@ -10,6 +10,7 @@
 
 struct decision_row {
 	struct weir_archive_decision row;
+	bool shadow; /* its mode is shadow: nobody enforces it */
 	char *texts; /* owned: the row's texts lie in it */
 };
 

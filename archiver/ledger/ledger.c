@@ -11,9 +11,11 @@
 #include <stdlib.h>
 
 enum {
-	EXTRA_VERSION = 2,
-	EXTRA_BYTES_BEFORE = 1 + 2 * 8, /* version 1 has no marks */
-	EXTRA_BYTES = EXTRA_BYTES_BEFORE + 2 * WEIR_MARK_STORED_BYTES,
+	EXTRA_VERSION = 3,
+	/* What each version added: 1 two numbers, 2 two marks, 3 a number and a mark of decisions in shadow mode. */
+	EXTRA_BYTES_1 = 1 + 2 * 8,
+	EXTRA_BYTES_2 = EXTRA_BYTES_1 + 2 * WEIR_MARK_STORED_BYTES,
+	EXTRA_BYTES_3 = EXTRA_BYTES_2 + 8 + WEIR_MARK_STORED_BYTES,
 	DECISION_TEXT_BYTES = 256, /* of one decision, about */
 };
 
@@ -46,7 +48,10 @@ void ledger_free(struct ledger *ledger)
 	free(ledger);
 }
 
-/* ---- its state: version, decisions' next offset, events' next number, the marks of judged and of decisions ---- */
+/*
+ * ---- its state: version, decisions' next offset, events' next number, the marks of judged and of decisions; next
+ * offset and mark of decisions in shadow mode ----
+ */
 
 static uint64_t number_at(struct weir_span extra, int at)
 {
@@ -55,8 +60,9 @@ static uint64_t number_at(struct weir_span extra, int at)
 
 static bool is_extra(struct weir_span extra)
 {
-	return extra.length > 0 && extra.length == (extra.at[0] == 1 ? EXTRA_BYTES_BEFORE : EXTRA_BYTES) &&
-	       (extra.at[0] == 1 || extra.at[0] == EXTRA_VERSION);
+	static const uint32_t lengths[] = {0, EXTRA_BYTES_1, EXTRA_BYTES_2, EXTRA_BYTES_3};
+	uint8_t version = extra.length > 0 ? (uint8_t)extra.at[0] : 0;
+	return version > 0 && version <= EXTRA_VERSION && extra.length == lengths[version];
 }
 
 bool ledger_next_number(struct weir_span extra, uint64_t *number)
@@ -84,9 +90,14 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 	ledger->judged_next = state->next_offset;
 	ledger->decisions_next = number_at(state->extra, 1);
 	ledger->events_next = number_at(state->extra, 9);
-	if (state->extra.length == EXTRA_BYTES) {
-		ledger->judged_last = weir_mark_read(state->extra.at + EXTRA_BYTES_BEFORE);
-		ledger->decisions_last = weir_mark_read(state->extra.at + EXTRA_BYTES_BEFORE + WEIR_MARK_STORED_BYTES);
+	if (state->extra.length >= EXTRA_BYTES_2) {
+		ledger->judged_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1);
+		ledger->decisions_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1 + WEIR_MARK_STORED_BYTES);
+	}
+	if (state->extra.length >=
+	    EXTRA_BYTES_3) { /* before, decisions in shadow mode were not archived: from the first on */
+		ledger->shadow_next = number_at(state->extra, EXTRA_BYTES_2);
+		ledger->shadow_last = weir_mark_read(state->extra.at + EXTRA_BYTES_2 + 8);
 	}
 	return WEIR_OK;
 }
@@ -94,12 +105,15 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 void ledger_state(const struct ledger *ledger, struct weir_partition_state *state, struct weir_text *extra)
 {
 	weir_text_clear(extra);
-	uint8_t head[EXTRA_BYTES_BEFORE] = {EXTRA_VERSION};
+	uint8_t head[EXTRA_BYTES_1] = {EXTRA_VERSION}, shadow[8];
 	weir_bytes_put(head + 1, 8, ledger->decisions_next);
 	weir_bytes_put(head + 9, 8, ledger->events_next);
+	weir_bytes_put(shadow, 8, ledger->shadow_next);
 	weir_text_append(extra, head, sizeof head);
 	weir_mark_append(extra, &ledger->judged_last);
 	weir_mark_append(extra, &ledger->decisions_last);
+	weir_text_append(extra, shadow, sizeof shadow);
+	weir_mark_append(extra, &ledger->shadow_last);
 	*state = (struct weir_partition_state){.partition = ledger->partition,
 	                                       .epoch = ledger->epoch,
 	                                       .checkpoint = ledger->checkpoint + 1,
@@ -188,9 +202,9 @@ bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_fra
 	return true;
 }
 
-void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row *row)
+void ledger_decision(struct ledger *ledger, enum weir_topic topic, uint64_t offset, struct decision_row *row)
 {
-	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, offset);
+	ledger_skip(ledger, topic, offset);
 	if (ledger->decision_count == ledger->decision_room) {
 		ledger->decision_room = ledger->decision_room > 0 ? ledger->decision_room * 2 : 64;
 		ledger->decisions = weir_realloc(ledger->decisions, ledger->decision_room, sizeof *ledger->decisions);
@@ -201,16 +215,17 @@ void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row
 
 void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset)
 {
-	if (topic == WEIR_TOPIC_JUDGED)
-		ledger->judged_next = offset + 1;
-	else
-		ledger->decisions_next = offset + 1;
+	*(topic == WEIR_TOPIC_JUDGED   ? &ledger->judged_next
+	  : topic == WEIR_TOPIC_SHADOW ? &ledger->shadow_next
+	                               : &ledger->decisions_next) = offset + 1;
 	ledger->changed = true;
 }
 
 void ledger_mark(struct ledger *ledger, const struct weir_message *message)
 {
-	*(message->topic == WEIR_TOPIC_JUDGED ? &ledger->judged_last : &ledger->decisions_last) =
+	*(message->topic == WEIR_TOPIC_JUDGED   ? &ledger->judged_last
+	  : message->topic == WEIR_TOPIC_SHADOW ? &ledger->shadow_last
+	                                        : &ledger->decisions_last) =
 		weir_mark_of(message->payload, message->offset, message->appended_ms);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One partition of the archive: its position in the log, and the rows collected
- * since it was last stored.
+ * One partition of the archive: its positions in the log's three topics, and the
+ * rows collected since it was last stored.
  *
  * The judged topic may hold a frame twice (a limiter that crashed judges again
  * what its checkpoint did not hold): frames count by the number of the record
@@ -33,10 +33,12 @@ struct ledger_event {
 
 struct ledger {
 	uint32_t partition;
-	uint64_t epoch, checkpoint;                   /* stored */
-	uint64_t judged_next;                         /* the judged topic's next offset */
-	uint64_t decisions_next;                      /* likewise of decisions */
-	struct weir_mark judged_last, decisions_last; /* of the messages before these: whether a topic is still the same */
+	uint64_t epoch, checkpoint; /* stored */
+	uint64_t judged_next;       /* the judged topic's next offset */
+	uint64_t decisions_next;    /* likewise of decisions */
+	uint64_t shadow_next;       /* likewise of decisions in shadow mode */
+	/* Of the messages before these: whether a topic is still the same. */
+	struct weir_mark judged_last, decisions_last, shadow_last;
 	uint64_t events_next;    /* the first number of a record of events whose judged frame has not been taken */
 	int64_t clock_ms;        /* the highest sending time so far */
 	uint64_t policy_version; /* of the newest frame */
@@ -44,7 +46,7 @@ struct ledger {
 	bool changed;            /* since it was last stored */
 	/* What is to be stored. */
 	struct counts *counts;
-	struct decision_row *decisions;
+	struct decision_row *decisions; /* of both modes */
 	size_t decision_count, decision_room;
 	struct ledger_event *events; /* of zones with a history */
 	size_t event_count, event_room;
@@ -77,9 +79,9 @@ bool ledger_judged(struct ledger *ledger, uint64_t offset, const struct weir_fra
  */
 void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories,
                   bool by_event);
-/** Takes a decision; owns the row from then on. */
-void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row *row);
-/** Stands behind a message that is not archived. @param topic  judged, or decisions */
+/** Takes a decision; owns the row from then on. @param topic  where it was: decisions, or those in shadow mode */
+void ledger_decision(struct ledger *ledger, enum weir_topic topic, uint64_t offset, struct decision_row *row);
+/** Stands behind a message that is not archived. @param topic  judged, decisions, or those in shadow mode */
 void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset);
 /** Remembers the message that was taken last, by which its topic is known again. */
 void ledger_mark(struct ledger *ledger, const struct weir_message *message);

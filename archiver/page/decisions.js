@@ -19,6 +19,7 @@ export const fields = (zones) => [
   { name: "zone", label: "Zone", options: [["", "all zones"], ...zones.map((zone) => [zone.name, zone.name])], standard: "" },
   { name: "action", label: "Action", standard: "",
     options: [["", "all"], ...["block", "lift"].map((one) => [one, one])] },
+  { name: "mode", label: "Mode", standard: "", options: [["", "enforced"], ["shadow", "shadow"], ["all", "both"]] },
   ...span_fields,
 ];
 
@@ -83,17 +84,21 @@ export function paged(caption, shown, path, asked, first, rows, { report, signal
   return [box, h("div", { class: "row" }, more, csv)];
 }
 
-export async function load(parameters, { status }, signal) {
+export async function load(parameters, { zones, status }, signal) {
   const span = span_of(parameters, status);
-  const { zone, action } = parameters;
-  const asked = { zone: zone || undefined, action: action || undefined, from: span.from, to: span.to };
-  return { asked, span, first: await get("decisions", { ...asked, limit: PAGE }, signal) };
+  const { zone, action, mode } = parameters;
+  const asked = { zone: zone || undefined, action: action || undefined, mode: mode || undefined, from: span.from, to: span.to };
+  const is_shadow = zones.some((one) => one.name === zone && one.mode === "shadow");
+  return { asked, span, is_shadow, first: await get("decisions", { ...asked, limit: PAGE }, signal) };
 }
 
-export function draw({ asked, span, first }, parameters, tools) {
-  const about = h("p", { class: "soft" }, "From ", named_time(span.from), " to ", named_time(span.to), ".");
+export function draw({ asked, span, is_shadow, first }, parameters, tools) {
+  const about = h("p", { class: "soft" }, "From ", named_time(span.from), " to ", named_time(span.to), ".",
+    parameters.mode && " Decisions in shadow mode block nobody.");
   if (first.decisions.length === 0)
-    return [about, empty("No decisions in this time range.", "Choose a longer range, an earlier day, or another zone or action above.")];
+    return [about, empty("No decisions in this time range.", !parameters.mode && is_shadow &&
+      `Zone ${parameters.zone} is in shadow mode: what it would block is in mode “shadow”.`,
+    "Choose a longer range, an earlier day, or another zone, action or mode above.")];
   const [at, key, zone, action, why_column, until, lasts] =
     decision_columns("at", "key", "zone", "action", "why", "until", "lasting");
   const linked = { ...key, cell: (row) => (row.key === null ? "all keys" :

@@ -38,12 +38,13 @@ export async function load(parameters, { zones, status }, signal) {
   // What stands below is of the same time, also where that had to become whole days.
   const span = { ...chosen, from: counts.from_ms, to: counts.to_ms };
   const asked = { ...who, from: span.from, to: span.to };
+  const asked_of_both = { ...asked, mode: "all" }; // what a zone in shadow mode would have done is marked as such
   const [decisions, events, held] = await Promise.all([
-    get("decisions", { ...asked, limit: PAGE }, signal),
+    get("decisions", { ...asked_of_both, limit: PAGE }, signal),
     known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
     get("held", asked, signal),
   ]);
-  return { asked, span, counts, decisions, events, held, status, kept: known.history_fields,
+  return { asked, asked_of_both, span, counts, decisions, events, held, status, kept: known.history_fields,
     shadow: known.mode === "shadow" };
 }
 
@@ -64,7 +65,7 @@ export function draw(data, parameters, tools) {
   if (data === null)
     return [empty("Which user?", "Choose a zone and type a key above: an address, a user name, or whatever the zone counts by " +
       "(several values are joined by “|”). Keys in Talkers, Decisions and Blocks link here too.")];
-  const { asked, span, counts, decisions, events, held, status, kept, shadow } = data;
+  const { asked, asked_of_both, span, counts, decisions, events, held, status, kept, shadow } = data;
   const { total } = counts;
   const { zone, key } = parameters;
   const came = total.passed + total.blocked;
@@ -87,7 +88,7 @@ export function draw(data, parameters, tools) {
     h("h2", {}, "Decisions"),
     decisions.decisions.length === 0 ? h("p", { class: "soft" }, "No decisions about this user in this time range.") :
       paged("Decisions, newest first", decision_columns("at", "action", "lasting", "until", "why"),
-        "decisions", asked, decisions, "decisions", tools, { groups: by_day, page: PAGE }),
+        "decisions", asked_of_both, decisions, "decisions", tools, { groups: by_day, page: PAGE }),
   ];
   if (events !== null && events.events.length > 0)
     parts.push(h("h2", {}, "Every request"),

@@ -69,18 +69,22 @@ static enum weir_status open_all(struct archiver *archiver, struct weir_error *e
 	}
 	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "archiver", &archiver->decisions, error);
+	if (status == WEIR_OK)
+		status = bus->ops->consumer_new(bus, WEIR_TOPIC_SHADOW, "archiver", &archiver->shadow, error);
 	return status;
 }
 
 static void close_all(struct archiver *archiver)
 {
-	for (uint32_t i = 0;
-	     archiver->judged != NULL && archiver->decisions != NULL && i < archiver->options.bus->partitions; i++)
+	for (uint32_t i = 0; archiver->shadow != NULL && i < archiver->options.bus->partitions;
+	     i++) /* the last that is made */
 		archiver_drop(archiver, i, PARTITION_EMPTY);
 	if (archiver->judged != NULL)
 		bus_of(archiver)->consumer_free(archiver->judged);
 	if (archiver->decisions != NULL)
 		bus_of(archiver)->consumer_free(archiver->decisions);
+	if (archiver->shadow != NULL)
+		bus_of(archiver)->consumer_free(archiver->shadow);
 	close_writers(archiver);
 }
 

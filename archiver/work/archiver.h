@@ -54,7 +54,7 @@ WEIR_MUST_USE enum weir_status archiver_join(struct archiver *archiver, struct w
 /* ---- what metrics and pages show; read by any thread ---- */
 
 struct archiver_stats {
-	struct weir_counter frames, events, repeated, malformed, decisions;
+	struct weir_counter frames, events, repeated, malformed, decisions, shadow_decisions;
 	struct weir_counter rows, commits, fenced, taken, given_up;
 	struct weir_counter waiting_rows, waiting_bytes, partitions, parked, unfed; /* gauges */
 	struct weir_counter oldest_ms; /* monotonic: when the oldest message not yet stored came; 0: nothing waits */

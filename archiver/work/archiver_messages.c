@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves messages from the two topics into ledgers. A message that is not a judged
+ * Moves messages from the topics into ledgers. A message that is not a judged
  * frame or a decision is counted and skipped: other programs may write there. A
  * message from a newer weir is not skipped: its partition waits for an upgrade.
  *
@@ -21,6 +21,7 @@ enum {
 	MESSAGES = 64,
 	NAP_MS = 100,
 	RETAKE_MS = 1000,
+	TOPICS = 3,
 	LEAP = 1024, /* records between two judged frames: more have no events in a row where somebody has made them up */
 };
 
@@ -136,16 +137,22 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	return true;
 }
 
-static bool take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
+bool archiver_take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
 {
 	struct decision_row row;
 	struct weir_error error;
-	if (decision_row_read(message, &row, &error) == WEIR_OK) {
-		ledger_decision(ledger, message->offset, &row);
-		weir_counter_add(&archiver->stats.decisions, 1);
+	bool shadow = message->topic == WEIR_TOPIC_SHADOW;
+	enum weir_status status = decision_row_read(message, &row, &error);
+	if (status == WEIR_OK && row.shadow != shadow) {
+		status = weir_fail(&error, WEIR_INVALID, "its mode is of another topic");
+		decision_row_deinit(&row);
+	}
+	if (status == WEIR_OK) {
+		ledger_decision(ledger, message->topic, message->offset, &row);
+		weir_counter_add(shadow ? &archiver->stats.shadow_decisions : &archiver->stats.decisions, 1);
 	} else {
 		malformed(archiver, message, error.text);
-		ledger_skip(ledger, WEIR_TOPIC_DECISIONS, message->offset);
+		ledger_skip(ledger, message->topic, message->offset);
 	}
 	return true;
 }
@@ -163,8 +170,27 @@ void archiver_bus_fails(struct archiver *archiver, const struct weir_error *erro
 			error->text);
 }
 
-static void receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms,
-                         bool (*take)(struct archiver *, struct ledger *, const struct weir_message *))
+void archiver_take_messages(struct archiver *archiver, const struct weir_message *messages, size_t count,
+                            archiver_take *take)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct partition *partition = &archiver->partitions[messages[i].partition];
+		if (partition->state != PARTITION_LIVE)
+			continue;
+		if (take(archiver, partition->ledger, &messages[i])) {
+			ledger_mark(partition->ledger, &messages[i]);
+			continue;
+		}
+		/* Its rows are dropped too: it is read again from where it was last stored. */
+		if (partition->state == PARTITION_LIVE)
+			archiver_drop(archiver, messages[i].partition, PARTITION_EMPTY);
+		archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
+	}
+	if (count > 0 && weir_counter_read(&archiver->stats.oldest_ms) == 0)
+		atomic_store_explicit(&archiver->stats.oldest_ms.value, (uint64_t)weir_monotonic_ms(), memory_order_relaxed);
+}
+
+static void receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms, archiver_take *take)
 {
 	struct weir_message messages[MESSAGES];
 	struct weir_error error;
@@ -189,28 +215,16 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		weir_lasting_worked(&archiver->bus_fails);
 		weir_fault_over(&archiver->bus_fault, archiver->options.log, "archiver", "messages arrive again");
 	}
-	for (size_t i = 0; i < count; i++) {
-		struct partition *partition = &archiver->partitions[messages[i].partition];
-		if (partition->state != PARTITION_LIVE)
-			continue;
-		if (take(archiver, partition->ledger, &messages[i])) {
-			ledger_mark(partition->ledger, &messages[i]);
-			continue;
-		}
-		/* Its rows are dropped too: it is read again from where it was last stored. */
-		if (partition->state == PARTITION_LIVE)
-			archiver_drop(archiver, messages[i].partition, PARTITION_EMPTY);
-		archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
-	}
-	if (count > 0 && weir_counter_read(&archiver->stats.oldest_ms) == 0)
-		atomic_store_explicit(&archiver->stats.oldest_ms.value, (uint64_t)weir_monotonic_ms(), memory_order_relaxed);
+	archiver_take_messages(archiver, messages, count, take);
 }
 
 void archiver_receive(struct archiver *archiver, int timeout_ms)
 {
 	receive_from(archiver, archiver->judged, timeout_ms, take_judged);
 	if (!archiver->unsettled) /* storing at a gap in the first topic may have failed */
-		receive_from(archiver, archiver->decisions, 0, take_decision);
+		receive_from(archiver, archiver->decisions, 0, archiver_take_decision);
+	if (!archiver->unsettled)
+		archiver_receive_shadow(archiver);
 }
 
 /* ---- positions ---- */
@@ -250,13 +264,15 @@ bool archiver_place(const struct archiver *archiver, enum weir_topic topic, uint
 
 /* ---- the topics' ends ---- */
 
+static const enum weir_topic topics[TOPICS] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW};
+
 uint64_t *archiver_ends(struct archiver *archiver)
 {
 	struct weir_bus *bus = archiver->options.bus;
-	uint64_t *ends = weir_alloc(2 * bus->partitions, sizeof *ends), first;
-	for (uint32_t i = 0; i < bus->partitions; i++) {
-		if (bus->ops->extent(bus, WEIR_TOPIC_JUDGED, i, &first, &ends[i], NULL) == WEIR_OK &&
-		    bus->ops->extent(bus, WEIR_TOPIC_DECISIONS, i, &first, &ends[bus->partitions + i], NULL) == WEIR_OK)
+	uint32_t count = bus->partitions;
+	uint64_t *ends = weir_alloc(TOPICS * count, sizeof *ends), first;
+	for (uint32_t i = 0; i < TOPICS * count; i++) {
+		if (bus->ops->extent(bus, topics[i / count], i % count, &first, &ends[i], NULL) == WEIR_OK)
 			continue;
 		free(ends);
 		return NULL;
@@ -269,8 +285,10 @@ bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends)
 	uint32_t count = archiver->options.bus->partitions;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct partition *partition = &archiver->partitions[i];
+		const struct ledger *ledger = partition->ledger;
 		if (partition->state == PARTITION_LIVE &&
-		    (partition->ledger->judged_next < ends[i] || partition->ledger->decisions_next < ends[count + i]))
+		    (ledger->judged_next < ends[i] || ledger->decisions_next < ends[count + i] ||
+		     (partition->shadow_due_ms == 0 && ledger->shadow_next < ends[2 * count + i])))
 			return false;
 	}
 	return true;

@@ -9,6 +9,7 @@ enum {
 	EVENTS,
 	REPEATED_FRAMES,
 	DECISIONS,
+	SHADOW_DECISIONS,
 	MALFORMED,
 	ROWS,
 	COMMITS,
@@ -33,9 +34,12 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[REPEATED_FRAMES] = {"weir_archiver_repeated_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                          "Judged frames that were dropped because they had been counted before."},
 	[DECISIONS] = {"weir_archiver_decisions_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
-                   "Decisions read from their topic, to be stored."},
+                   "Decisions that are enforced, read from their topic, to be stored."},
+	[SHADOW_DECISIONS] =
+		{"weir_archiver_shadow_decisions_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
+         "Decisions of zones in shadow mode, which block nobody, read from their topic, to be stored."},
 	[MALFORMED] = {"weir_archiver_malformed_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                   "Messages on the topics of judged frames and decisions that are neither and were skipped: "
+                   "Messages on the topics of judged frames and of decisions that are neither and were skipped: "
                    "something other than weir writes there. The log says where."},
 	[ROWS] = {"weir_archiver_rows_total", WEIR_COUNTER, "rows", WEIR_NO_LABELS, "Rows stored."},
 	[COMMITS] = {"weir_archiver_commits_total", WEIR_COUNTER, "transactions", WEIR_NO_LABELS,
@@ -92,9 +96,16 @@ void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, 
 		int metric;
 		const struct weir_counter *counter;
 	} counters[] = {
-		{FRAMES, &stats->frames},       {EVENTS, &stats->events},          {REPEATED_FRAMES, &stats->repeated},
-		{DECISIONS, &stats->decisions}, {MALFORMED, &stats->malformed},    {ROWS, &stats->rows},
-		{COMMITS, &stats->commits},     {PARTITIONS_TAKEN, &stats->taken}, {PARTITIONS_LEFT, &stats->given_up},
+		{FRAMES, &stats->frames},
+		{EVENTS, &stats->events},
+		{REPEATED_FRAMES, &stats->repeated},
+		{DECISIONS, &stats->decisions},
+		{SHADOW_DECISIONS, &stats->shadow_decisions},
+		{MALFORMED, &stats->malformed},
+		{ROWS, &stats->rows},
+		{COMMITS, &stats->commits},
+		{PARTITIONS_TAKEN, &stats->taken},
+		{PARTITIONS_LEFT, &stats->given_up},
 		{FENCED, &stats->fenced},
 	};
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)

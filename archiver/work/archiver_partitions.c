@@ -42,6 +42,7 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 	if (partition->state == PARTITION_LIVE) {
 		bus_of(archiver)->unassign(archiver->judged, number);
 		bus_of(archiver)->unassign(archiver->decisions, number);
+		archiver_leave_shadow(archiver, number);
 		ledger_free(partition->ledger);
 		partition->ledger = NULL;
 	}

@@ -74,6 +74,7 @@ static void stored(struct archiver *archiver, const struct writer_result *result
 		struct ledger *ledger = result->ledgers[i];
 		bus_of(archiver)->consumed(archiver->judged, ledger->partition, ledger->judged_next);
 		bus_of(archiver)->consumed(archiver->decisions, ledger->partition, ledger->decisions_next);
+		bus_of(archiver)->consumed(archiver->shadow, ledger->partition, ledger->shadow_next);
 		ledger_stored(ledger);
 	}
 }

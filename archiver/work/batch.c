@@ -26,7 +26,7 @@ struct batch {
 	struct weir_archive_count *hours, *days;
 	struct weir_archive_total *totals;
 	struct counts *sums; /* by zone and hour: all buckets together, under an empty name */
-	struct weir_archive_decision *decisions;
+	struct weir_archive_decision *decisions, *shadows;
 	struct place *places;
 	struct weir_archive_event *events;
 	char (*digits)[WEIR_KEY_HASH_BYTES]; /* of every row's key, if keys are hashed */
@@ -49,6 +49,7 @@ void batch_free(struct batch *batch)
 	free(batch->totals);
 	counts_free(batch->sums);
 	free(batch->decisions);
+	free(batch->shadows);
 	free(batch->places);
 	free(batch->events);
 	free(batch->digits);
@@ -120,8 +121,13 @@ static void gather(struct batch *batch, const struct ledger *ledger)
 	struct weir_archive_batch *rows = &batch->rows;
 	for (size_t i = 0; i < counts_size(ledger->counts); i++)
 		counts_row(ledger->counts, i, &batch->hours[rows->hour_count++]);
-	for (size_t i = 0; i < ledger->decision_count; i++)
-		batch->decisions[rows->decision_count++] = ledger->decisions[i].row;
+	for (size_t i = 0; i < ledger->decision_count; i++) {
+		const struct decision_row *decision = &ledger->decisions[i];
+		if (decision->shadow)
+			batch->shadows[rows->shadow_count++] = decision->row;
+		else
+			batch->decisions[rows->decision_count++] = decision->row;
+	}
 	for (size_t i = 0; i < ledger->event_count; i++) {
 		const struct weir_archive_event *event = &ledger->events[i].row;
 		const char *bucket = ledger->names.at + ledger->events[i].bucket_at;
@@ -154,20 +160,29 @@ static void sum(struct batch *batch, uint32_t partition)
 	}
 }
 
-/* Hashes keys before rows are sorted, as hashes sort differently. A decision about a whole zone has no key. */
+/* A decision about a whole zone has no key. @return how many digits are used then */
+static size_t hash_decisions(struct batch *batch, struct weir_archive_decision *decisions, size_t count, size_t used)
+{
+	for (size_t i = 0; i < count; i++)
+		if (decisions[i].bucket.at != NULL)
+			decisions[i].bucket = weir_key_hash(batch->hash, decisions[i].bucket, batch->digits[used++]);
+	return used;
+}
+
+/* Hashes keys before rows are sorted, as hashes sort differently. */
 static void hash_keys(struct batch *batch)
 {
 	const struct weir_archive_batch *rows = &batch->rows;
 	size_t used = 0;
 	if (batch->hash == NULL)
 		return;
-	batch->digits = weir_realloc(batch->digits, rows->hour_count + rows->decision_count + rows->event_count + 1,
+	batch->digits = weir_realloc(batch->digits,
+	                             rows->hour_count + rows->decision_count + rows->shadow_count + rows->event_count + 1,
 	                             sizeof *batch->digits);
 	for (size_t i = 0; i < rows->hour_count; i++)
 		batch->hours[i].bucket = weir_key_hash(batch->hash, batch->hours[i].bucket, batch->digits[used++]);
-	for (size_t i = 0; i < rows->decision_count; i++)
-		if (batch->decisions[i].bucket.at != NULL)
-			batch->decisions[i].bucket = weir_key_hash(batch->hash, batch->decisions[i].bucket, batch->digits[used++]);
+	used = hash_decisions(batch, batch->decisions, rows->decision_count, used);
+	used = hash_decisions(batch, batch->shadows, rows->shadow_count, used);
 	for (size_t i = 0; i < rows->event_count; i++) {
 		struct place *place = &batch->places[i];
 		struct weir_span hashed =
@@ -210,10 +225,14 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 	batch->hours = weir_realloc(batch->hours, hours, sizeof *batch->hours);
 	batch->days = weir_realloc(batch->days, hours, sizeof *batch->days);
 	batch->decisions = weir_realloc(batch->decisions, decisions, sizeof *batch->decisions);
+	batch->shadows = weir_realloc(batch->shadows, decisions, sizeof *batch->shadows);
 	batch->places = weir_realloc(batch->places, events, sizeof *batch->places);
 	batch->events = weir_realloc(batch->events, events, sizeof *batch->events);
-	batch->rows = (struct weir_archive_batch){
-		.hours = batch->hours, .days = batch->days, .decisions = batch->decisions, .events = batch->events};
+	batch->rows = (struct weir_archive_batch){.hours = batch->hours,
+	                                          .days = batch->days,
+	                                          .decisions = batch->decisions,
+	                                          .shadows = batch->shadows,
+	                                          .events = batch->events};
 	for (size_t i = 0; i < count; i++)
 		gather(batch, ledgers[i]);
 	sum(batch, count > 0 ? ledgers[0]->partition : 0);
@@ -222,6 +241,7 @@ const struct weir_archive_batch *batch_fill(struct batch *batch, struct ledger *
 	qsort(batch->hours, batch->rows.hour_count, sizeof *batch->hours, compare_counts);
 	batch->rows.day_count = weir_archive_days(batch->hours, batch->rows.hour_count, batch->days);
 	qsort(batch->decisions, batch->rows.decision_count, sizeof *batch->decisions, compare_decisions);
+	qsort(batch->shadows, batch->rows.shadow_count, sizeof *batch->shadows, compare_decisions);
 	sort_events(batch);
 	return &batch->rows;
 }

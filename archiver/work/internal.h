@@ -23,6 +23,8 @@ struct partition {
 	bool at_gap;           /* parked until a person accepts that messages are missing (`weir recover --accept-gap`) */
 	uint32_t writer;       /* the one that stores it, or tried to */
 	uint64_t checkpoint;   /* at a gap: the stored checkpoint; once the store has another one, a person has accepted */
+	bool shadow_read;      /* its decisions in shadow mode are being read, which may fail while it is live */
+	int64_t shadow_due_ms; /* monotonic: if they are not, when to try again; 0: at once */
 };
 
 /* A partition's positions: set by the archiver's thread, read by any. */
@@ -47,7 +49,7 @@ struct archiver {
 	struct weir_store *store;   /* the first of `stores`, whose writer works in this thread */
 	struct weir_store **stores; /* one for each writer */
 	struct writer **writers;    /* options.writers of them */
-	struct weir_consumer *judged, *decisions;
+	struct weir_consumer *judged, *decisions, *shadow;
 	struct partition *partitions; /* by number */
 	struct place *places;         /* by number */
 	struct weir_frame_reader *reader;
@@ -63,9 +65,10 @@ struct archiver {
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
 	struct keep_clock keep_clock;
 	int64_t kept_ms; /* Unix ms: by this time rows are deleted, as was noted before; 0: nothing is noted yet */
-	struct weir_fault store_fault, bus_fault, keep_fault, clock_fault, lost_fault;
-	struct weir_lasting bus_fails;
-	struct weir_notice skipped, moved;
+	struct weir_fault store_fault, bus_fault, keep_fault, clock_fault, lost_fault, shadow_fault;
+	struct weir_lasting bus_fails, shadow_fails;
+	int64_t shadow_failed_ms; /* monotonic: when the topic of decisions in shadow mode failed last; 0: it works */
+	struct weir_notice skipped, moved, shadow_gaps;
 	struct weir_partition_faults faults; /* of partitions that are stopped */
 	int64_t unfed_look_ms;               /* monotonic: when to ask again which partitions are unfed */
 	int64_t tell_ms;                     /* monotonic: when to tell of them again */
@@ -104,16 +107,32 @@ void archiver_tell_partitions(struct archiver *archiver);
 
 /* ---- archiver_messages.c ---- */
 
-/** Takes messages from both topics, waiting at most timeout_ms for the first. */
+/** Takes messages from the three topics, waiting at most timeout_ms for the first. */
 void archiver_receive(struct archiver *archiver, int timeout_ms);
+/** Moves one message into its partition's ledger. @return false: it was not taken, and none after it may be */
+typedef bool archiver_take(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message);
+void archiver_take_messages(struct archiver *archiver, const struct weir_message *messages, size_t count,
+                            archiver_take *take);
+/** Takes a decision of either mode; what is none is counted and skipped. Always true. */
+bool archiver_take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message);
 /** The bus has failed: what that means, and what it says, where it lasts and the bus does not say so itself. */
 void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error);
 /** Whether every live partition has been read up to `ends`, from archiver_ends(). */
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
 /** Updates archiver.places. */
 void archiver_tell_places(struct archiver *archiver);
-/** The ends of the topics: judged, then decisions, by partition. The caller frees. NULL: they are not known now. */
+/**
+ * The ends of the topics: judged, then decisions, then those in shadow mode, by partition. The caller frees. NULL: they
+ * are not known now.
+ */
 uint64_t *archiver_ends(struct archiver *archiver);
+
+/* ---- archiver_shadow.c ---- */
+
+/** Takes messages from the topic of decisions in shadow mode, where it can be read. Does not wait for any. */
+void archiver_receive_shadow(struct archiver *archiver);
+/** Stops reading them of a partition. */
+void archiver_leave_shadow(struct archiver *archiver, uint32_t partition);
 
 /* ---- archiver_store.c ---- */
 

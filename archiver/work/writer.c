@@ -40,7 +40,7 @@ static void store(struct writer *writer)
 	result->status = writer->store->ops->archive(writer->store, WEIR_STORE_ROLE_ARCHIVER, batch, states, count, NULL,
 	                                             NULL, 0, &result->error);
 	result->took_ms = weir_monotonic_ms() - begun_ms;
-	result->rows = batch->hour_count + batch->decision_count + batch->event_count;
+	result->rows = batch->hour_count + batch->decision_count + batch->shadow_count + batch->event_count;
 	for (size_t i = 0; i < count; i++)
 		weir_text_deinit(&extras[i]);
 	free(extras);

@@ -107,6 +107,7 @@ static const char *const any_key[] = {
 	"SELECT 1 FROM count_hourly LIMIT 1",
 	"SELECT 1 FROM count_daily LIMIT 1",
 	"SELECT 1 FROM decision_history WHERE bucket IS NOT NULL LIMIT 1",
+	"SELECT 1 FROM shadow_history WHERE bucket IS NOT NULL LIMIT 1",
 };
 
 static enum weir_status take_row(void *context, const struct weir_sql_value *columns, unsigned count)

@@ -384,6 +384,7 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 		struct weir_json max_linger = weir_json_member(&bus, "max_linger");
 		return weir_json_fail(&max_linger, error, "must not be below \"linger\"");
 	}
+	config->archiver.keep_ms[WEIR_ARCHIVE_SHADOW] = config->archiver.keep_ms[WEIR_ARCHIVE_DECISIONS];
 	fit_to_machine(config);
 	return WEIR_OK;
 }

@@ -127,7 +127,7 @@ static const struct setting settings[] = {
 	{"archiver", "keep_totals", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_TOTALS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "how long each zone's hourly totals are kept; `0s`: forever"},
 	{"archiver", "keep_decisions", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_DECISIONS]), "0s", 0, 36600 * DAY_MS, NULL,
-     NULL, "how long decisions are kept; `0s`: forever"},
+     NULL, "how long decisions are kept, those of zones in shadow mode too; `0s`: forever"},
 	{"archiver", "keep_history", TIME, AT(archiver.keep_ms[WEIR_ARCHIVE_EVENTS]), "0s", 0, 36600 * DAY_MS, NULL, NULL,
      "how long events of zones with `history` are kept; `0s`: forever"},
 	{"archiver", "hash_keys", TEXT, AT(archiver.hash_keys), NULL, 0, 0, NULL, "keys are stored in clear",

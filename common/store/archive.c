@@ -5,9 +5,12 @@
 #include <string.h>
 
 const struct weir_archive_name weir_archive_names[WEIR_ARCHIVE_TABLES] = {
-	[WEIR_ARCHIVE_HOURLY] = {"count_hourly", "hour_ms"}, [WEIR_ARCHIVE_DAILY] = {"count_daily", "day_ms"},
-	[WEIR_ARCHIVE_TOTALS] = {"zone_hourly", "hour_ms"},  [WEIR_ARCHIVE_DECISIONS] = {"decision_history", "at_ms"},
-	[WEIR_ARCHIVE_EVENTS] = {"zone_txn", "at_ms"},
+	[WEIR_ARCHIVE_HOURLY] = {"count_hourly", "hour_ms", false},
+	[WEIR_ARCHIVE_DAILY] = {"count_daily", "day_ms", false},
+	[WEIR_ARCHIVE_TOTALS] = {"zone_hourly", "hour_ms", false},
+	[WEIR_ARCHIVE_DECISIONS] = {"decision_history", "at_ms", true},
+	[WEIR_ARCHIVE_SHADOW] = {"shadow_history", "at_ms", true},
+	[WEIR_ARCHIVE_EVENTS] = {"zone_txn", "at_ms", false},
 };
 
 static bool is_of_day(const struct weir_archive_count *day, const struct weir_archive_count *hour)

@@ -83,6 +83,8 @@ struct weir_archive_batch {
 	size_t total_count;
 	const struct weir_archive_decision *decisions;
 	size_t decision_count;
+	const struct weir_archive_decision *shadows; /* decisions of zones in shadow mode */
+	size_t shadow_count;
 	const struct weir_archive_event *events;
 	size_t event_count;
 };
@@ -100,6 +102,7 @@ enum weir_archive_table {
 	WEIR_ARCHIVE_HOURLY,
 	WEIR_ARCHIVE_DAILY,
 	WEIR_ARCHIVE_DECISIONS,
+	WEIR_ARCHIVE_SHADOW, /* decisions that nobody enforces: in a table of their own, so that none counts them as blocks */
 	WEIR_ARCHIVE_EVENTS,
 	WEIR_ARCHIVE_KEYED, /* so many have a key in every row; the others sum over keys */
 	WEIR_ARCHIVE_TOTALS = WEIR_ARCHIVE_KEYED,
@@ -108,6 +111,7 @@ enum weir_archive_table {
 
 struct weir_archive_name {
 	const char *table, *time; /* the column that rows' age goes by */
+	bool by_name;             /* its zones are names, in the column zone; else numbers, in zone_id */
 };
 /** By enum weir_archive_table. */
 extern const struct weir_archive_name weir_archive_names[WEIR_ARCHIVE_TABLES];

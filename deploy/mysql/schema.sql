@@ -255,3 +255,43 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, name AS zone,
   LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
 
 UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;
+
+-- ---- step 4 ----
+
+-- Decisions of zones in shadow mode, which nobody enforces. They have the columns of decision_history, and a table of
+-- their own: so whoever counts the rows of that one counts blocks.
+CREATE TABLE IF NOT EXISTS shadow_history (
+  at_ms BIGINT NOT NULL,
+  partition_id INT UNSIGNED NOT NULL,
+  log_offset BIGINT UNSIGNED NOT NULL,
+  pair INT UNSIGNED NOT NULL,
+  zone VARCHAR(64) NOT NULL,
+  bucket VARBINARY(1024) NULL,
+  action VARCHAR(16) NOT NULL,
+  until_ms BIGINT NOT NULL,
+  mode VARCHAR(16) NOT NULL,
+  algorithm VARCHAR(32) NULL,
+  rate BIGINT NULL,
+  window_ms BIGINT NULL,
+  held BIGINT NULL,
+  ordered_by TEXT NULL,
+  reason TEXT NULL,
+  nth INT UNSIGNED NULL,
+  PRIMARY KEY (at_ms, partition_id, log_offset, pair),
+  KEY shadow_bucket (zone, bucket, at_ms),
+  KEY shadow_zone (zone, at_ms)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin
+  PARTITION BY RANGE (at_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW shadow_decisions AS
+SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATE) AS day,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
+       action,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL until_ms * 0.001 SECOND AS DATETIME(3)) AS until,
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+  FROM shadow_history;
+
+UPDATE schema_version SET version = 4 WHERE program = 'weir' AND version < 4;

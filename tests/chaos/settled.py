@@ -89,12 +89,11 @@ def until_archived(served):
     statement = "SELECT partition_id, next_offset, extra FROM partition_state WHERE role = 2"
 
     def all_stored():
-        stored = {partition: (judged, int.from_bytes(extra[1:9], "little"))
+        stored = {partition: (judged, *(int.from_bytes(extra[at:at + 8], "little") for at in (1, 65)))
                   for partition, judged, extra in served.mariadb.query(statement) if extra}
-        ends = {topic: {number: last for number, last in served.ends(topic).items() if last > 0}
-                for topic in ("judged", "decisions")}
-        return (all(stored.get(number, (0, 0))[0] == last for number, last in ends["judged"].items())
-                and all(stored.get(number, (0, 0))[1] == last for number, last in ends["decisions"].items()))
+        return all(stored.get(number, (0, 0, 0))[place] == last
+                   for place, topic in enumerate(("judged", "decisions", "decisions.shadow"))
+                   for number, last in served.ends(topic).items() if last > 0)
     until(all_stored, "all is archived", patience_s=LONG_S)
 
 

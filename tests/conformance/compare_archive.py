@@ -28,7 +28,7 @@ def recount(run, zones, partitions):
             event = {"key": key, "time": time, "zones": [(ids[verdict.zone.name], None) for verdict in verdicts]}
             counted.judged(partition, offset, [event], [bits(verdict) for verdict in verdicts])
             for number, verdict in enumerate(verdicts):
-                if verdict.decision is not None and verdict.zone.mode == "enforce":
+                if verdict.decision is not None:
                     counted.decision(f"{partition}-{offset}-{number}", key, verdict.decision)
     return counted
 

@@ -216,7 +216,7 @@ def test_decisions(_):
         assert lines == texts([[one["id"], one["zone"], one["key"], one["action"], one["at_ms"], one["until_ms"],
                                 one["mode"], *(one["limit"] or {"algorithm": None, "rate": None, "window": None}).values(),
                                 one["held"], one["ordered_by"], one["reason"], one["nth"]] for one in everything])
-        assert len(table(api, "decisions", limit=2001)[1]) == 2001
+        assert len(table(api, "decisions", mode="all", limit=2001)[1]) == 2001  # more than a part
         sheet = api.ask("decisions", {"format": "spreadsheet"})
         first, *safe = csv.reader(io.StringIO(sheet.body.decode(), newline=""))
         assert first == [{"at_ms": "at_utc", "until_ms": "until_utc"}.get(one, one) for one in columns]
@@ -227,6 +227,27 @@ def test_decisions(_):
             cells = [cell for line in csv.reader(io.StringIO(sheet.body.decode(), newline=""), delimiter=separator)
                      for cell in line]
             assert not [cell for cell in cells if len(cell) > 1 and cell.lstrip()[:1] in ("=", "+", "-", "@")]
+
+
+def test_decisions_in_shadow_mode_are_told_apart(_):
+    """Given where they are asked for alone, by pages and as CSV; what is asked for without a mode knows nothing of them."""
+    both = ("enforce", "shadow")
+    for api in APIS:
+        assert api.get("decisions", mode="enforce") == api.get("decisions")
+        for asked, modes in (("shadow", ("shadow",)), ("all", both)):
+            wanted = ROWS.newest(modes)
+            assert {one["mode"] for one in wanted} == set(modes) and len(wanted) > 1000
+            assert pages(api, mode=asked, limit=997) == wanted, asked
+            assert [line[0] for line in table(api, "decisions", mode=asked)[1]] == [one["id"] for one in wanted]
+            assert pages(api, mode=asked, limit=7, zone="login", key="192.0.2.1") == \
+                ROWS.newest(modes, zone="login", bucket=b"192.0.2.1")
+            assert pages(api, mode=asked, zone="site", action="lift") == ROWS.newest(modes, zone="site", action="lift")
+            some = [one for one in wanted if FIRST_MS + 100 <= one["at_ms"] < FIRST_MS + 400]
+            assert pages(api, mode=asked, limit=10, from_=FIRST_MS + 100, to=FIRST_MS + 400) == some
+        for wrong in ("both", "Shadow", ""):
+            answer = api.ask("decisions", {"mode": wrong})
+            assert answer.status == 400 and answer.json()["error"]["parameter"] == "mode", answer.body
+        assert api.ask("blocks", {"mode": "shadow"}).status == 400
 
 
 def test_blocks(_):
@@ -362,7 +383,7 @@ def test_status(_):
     for api, kind in zip(APIS, ("sqlite", "mysql")):
         answer = api.ask("status")
         said = answer.json()
-        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 3
+        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 4
         assert said["newest_hour_ms"] == max(hour for _, _, hour in ROWS.hourly)
         assert said["figures"] == {"weir_test_figure": 42}
         assert [(one["role"], one["partition"], one["epoch"], one["checkpoint"], one["next_offset"])

@@ -129,6 +129,7 @@ def test_refusals_name_what_is_expected(place):
         assert f"1 to {most}" in refused(api, 400, "limit", "decisions", {**asked, "limit": 0})
     assert "1 to 1000" in refused(api, 400, "limit", "blocks", {"limit": 0})
     assert refused(api, 400, "action", "decisions", {"action": "allow"}).endswith("block, lift"), "no decision has it"
+    assert refused(api, 400, "mode", "decisions", {"mode": "dark"}).endswith("enforce, shadow, all")
     for bad in ("0", "-1", "1.5", "1" * 30, " 1"):
         refused(api, 400, "limit", "blocks", {"limit": bad})
     for bad in ("x", "1.2.3", "1.2.3.4.5", "1.2.3.4 ", "99999999999999999999.0.0.0", "1.0x2.3.4"):
@@ -204,7 +205,7 @@ def test_a_tag_is_good_until_something_changes(place):
 def odd(chance):
     """A value that somebody may send."""
     return chance.choice([
-        "", "site", "login", "hour", "day", "block", "csv", "json", "total", "0", "1", "-1", "5", "1000", str(FIRST_MS),
+        "", "site", "login", "hour", "day", "block", "shadow", "all", "csv", "json", "total", "0", "1", "-1", "5", "1000", str(FIRST_MS),
         "2023-11-15", "2023-11-15T00:00:00Z", "1700000000000.0.0.0", "\x00", "a\x00b", "\u00fc", "%", "'", "' OR 1=1 --",
         '"', "\\", "../../etc/passwd", "9" * 40, "1" * 1500, "NaN", "null", "\xff", "|", "\r\nX: y", "{}", "-0", "+1",
         "".join(chr(chance.randrange(1, 300)) for _ in range(chance.randrange(40)))])
@@ -215,7 +216,7 @@ def test_fuzz(place):
     seed = int(os.environ.get("WEIR_SEED", random.randrange(1 << 30)))
     print(f"seed {seed}")
     chance = random.Random(seed)
-    names = ["zone", "key", "from", "to", "day", "grain", "by", "action", "limit", "after", "format", "\x00", "Zone", ""]
+    names = ["zone", "key", "from", "to", "day", "grain", "by", "action", "mode", "limit", "after", "format", "\x00", "Zone", ""]
     seen = set()
     for _ in range(int(os.environ.get("WEIR_API_FUZZ", "600"))):
         path = chance.choice(list(CONTRACT.document["paths"]))

@@ -208,6 +208,32 @@ def test_decisions_of_all_users_are_grouped_by_day(_):
         assert "No decisions in this time range." in view.text()
 
 
+def test_decisions_in_shadow_mode_are_asked_for_and_marked(_):
+    """Without that, a list has none of them, and says where they are; a user's story has them, marked."""
+    with look() as view:
+        view.open("decisions", span="31d", zone="search")
+        assert "No decisions in this time range." in view.text() and "Zone search is in shadow mode" in view.text()
+        view.choose("mode", "shadow")
+        asked = view.asked("decisions")
+        said = STAGE[1].get("decisions", zone="search", mode="shadow", from_=asked["from"], to=asked["to"], limit=100)["decisions"]
+        rows = view.rows("Decisions")
+        assert sorted((row[0].split("×")[0], row[1], row[3]) for row in rows) == \
+            sorted((one["key"], one["at_ms"], f"{one['action']}shadow") for one in said) and len(rows) > 5
+        assert "block nobody" in view.text()
+        view.shot("decisions-shadow")
+        view.open("decisions", span="31d", mode="all")
+        assert view.asked("decisions")["mode"] == "all"
+        assert {row[3].endswith("shadow") for row in view.rows("Decisions") if row[2] == "search"} <= {True}
+        assert {row[3].endswith("shadow") for row in view.rows("Decisions") if row[2] != "search"} == {False}
+        key = said[0]["key"]
+        view.open("user", zone="search", key=key, span="31d")
+        rows = view.rows("Decisions, newest first")
+        assert {row[1] for row in rows} == {"blockshadow"} and len(rows) == min(50, sum(one["key"] == key for one in said))
+        view.shot("user-shadow")
+        view.open("overview", span="31d")
+        assert not [row for row in view.rows("Newest decisions") if row[1] == "search"]
+
+
 def test_a_press_and_a_brush_look_closer(_):
     with look() as view:
         view.open("user", zone="login", key=USER)

@@ -97,8 +97,9 @@ def test_all_blocks_are_shaded_also_older_ones_than_the_newest_page(_):
                     [(at, 0, 10**8 + number, 0, b"api", OFTEN, b"block", at + 60_000, b"enforce")
                      for number, at in enumerate(often)] +
                     [(end - 9 * DAY_MS, 0, 10**8 + 1000, 0, b"api", LONG, b"block", NO_END_MS, b"enforce"),
-                     (end - 3 * DAY_MS, 0, 10**8 + 1001, 0, b"api", LONG, b"lift", end - 3 * DAY_MS, b"enforce"),
-                     (end - 2 * DAY_MS, 0, 10**8 + 1002, 0, b"api", LONG, b"block", end - DAY_MS, b"shadow")])
+                     (end - 3 * DAY_MS, 0, 10**8 + 1001, 0, b"api", LONG, b"lift", end - 3 * DAY_MS, b"enforce")])
+    STAGE[1].insert("shadow_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode)",
+                    [(end - 2 * DAY_MS, 0, 10**8 + 1002, 0, b"api", LONG, b"block", end - DAY_MS, b"shadow")])
     shaded = """({ plot, at, is }) => %s.filter((time) => {
         const x = plot.valToPos(time, "x", true);
         return ![0, 1, 2, -1].some((more) => is(at(x + more, plot.bbox.top + 2), "--held"));

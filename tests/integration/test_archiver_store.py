@@ -70,7 +70,7 @@ def lose_the_connection(place, statement, when):
         archiver = roles.archiver(store={"port": proxy.port})
         until(cut.is_set, "the connection breaks", running=archiver.run)
         archiver.until_says("WARNING archiver: cannot delete old rows: ").until_says("INFO archiver: recovered after ")
-        for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "zone_txn"):
+        for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "shadow_history", "zone_txn"):
             assert servers.mariadb.one("SELECT COUNT(*) FROM information_schema.partitions WHERE table_schema = %s"
                                        " AND table_name = %s", servers.database, table) > 1, table
         assert archiver.stop() == 0

@@ -91,8 +91,8 @@ def test_a_key_goes_through_limiter_and_archiver(place):
         done = forget(roles, "ann")
         assert done["done"], done
         assert [(one["zone"], one["placed"] is not None) for one in done["zones"]] == [("site", True), ("velocity", False)]
-        assert done["rows"] == {"count_hourly": 1, "count_daily": 1, "decision_history": 2, "zone_txn": 6,
-                                "zone_bucket_lock": 1}, done
+        assert done["rows"] == {"count_hourly": 1, "count_daily": 1, "decision_history": 2, "shadow_history": 0,
+                                "zone_txn": 6, "zone_bucket_lock": 1}, done
         for table in TABLES:
             assert buckets(servers, table) == {key: rows for key, rows in before[table].items() if key != "ann"}, table
         assert buckets(servers, "zone_bucket_lock") == {"bob": 1}
@@ -105,7 +105,7 @@ def test_a_key_goes_through_limiter_and_archiver(place):
         place.append("log", burst("ann", 5, start_ms=now + 10))
         until_kept(servers, archiver, "ann")
         words = run_forget(roles, "ann", "--zone", "site").out().decode()
-        assert "rows removed: count_hourly 1, count_daily 1, decision_history 2, zone_txn 5\n" in words, words
+        assert "rows removed: count_hourly 1, count_daily 1, decision_history 2, shadow_history 0, zone_txn 5\n" in words, words
         assert f"topic {servers.topic('judged')}: until 20" in words, words
         assert forget(roles, "--key-hex", b"bob".hex())["rows"]["zone_bucket_lock"] == 1
         assert buckets(servers, "zone_bucket_lock") == {}

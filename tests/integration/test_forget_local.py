@@ -86,7 +86,7 @@ def test_a_key_is_gone_and_others_stay(place):
     assert done["done"] and done["left"] == "", done
     assert [(one["zone"], one["key"], one["shared"]) for one in done["zones"]] == [("site", "ann", False),
                                                                                    ("pair", "ann|/", False)], done
-    assert done["rows"] == {"count_hourly": 2, "count_daily": 2, "decision_history": 4, "zone_txn": 5,
+    assert done["rows"] == {"count_hourly": 2, "count_daily": 2, "decision_history": 4, "shadow_history": 0, "zone_txn": 5,
                             "zone_bucket_lock": 0}, done
     assert [one["topic"] for one in done["topics"]] == ["weir.events", "weir.judged", "weir.decisions",
                                                        "weir.decisions.shadow"], done

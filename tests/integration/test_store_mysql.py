@@ -45,7 +45,7 @@ def test_suite_on_a_server_that_takes_a_row_at_a_time(place):
 def described(database):
     """Each table and view as the server would make it, and the version."""
     tables = [row[0] for row in server().sql("SHOW TABLES", database)]
-    assert len(tables) == 15, tables
+    assert len(tables) == 17, tables
     def made(name):
         """Without whoever made it, and the letters that his connection had."""
         (row,) = server().sql(f"SHOW CREATE TABLE {name}", database)
@@ -125,17 +125,17 @@ def with_next_step(place, sql):
     """A file of the schema of today and one more step."""
     with open(SCHEMA, encoding="utf-8") as file:
         text = file.read()
-    assert "-- ---- step 3" in text and "-- ---- step 4" not in text
-    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 4 ----\n\n{sql}")
+    assert "-- ---- step 4" in text and "-- ---- step 5" not in text
+    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 5 ----\n\n{sql}")
 
 
-TODAY = "3"  # the steps of the schema
+TODAY = "4"  # the steps of the schema
 
 NEXT_STEP = ("CREATE TABLE IF NOT EXISTS owner (zone_id INT PRIMARY KEY, name VARCHAR(64) NOT NULL DEFAULT 'none; yet');\n"
           "INSERT IGNORE INTO owner (zone_id) SELECT zone_id FROM zone_master; -- of the rows; that there are\n"
           "CREATE OR REPLACE VIEW owners AS SELECT zone_master.name AS zone, owner.name\n"
           "  FROM zone_master JOIN owner USING (zone_id);\n"
-          "UPDATE schema_version SET version = 4 WHERE program = 'weir' AND version < 4;\n")
+          "UPDATE schema_version SET version = 5 WHERE program = 'weir' AND version < 5;\n")
 
 
 def test_a_step_that_was_cut_off_is_done_again(place):
@@ -149,7 +149,7 @@ def test_a_step_that_was_cut_off_is_done_again(place):
     assert version(database) == [[TODAY]]
     server().sql("DELETE FROM schema_version; DROP TABLE note; DROP VIEW hourly", database)
     Shell(place, config).end()
-    assert version(database) == [[TODAY]] and len(described(database)[0]) == 15
+    assert version(database) == [[TODAY]] and len(described(database)[0]) == 17
 
 
 def test_the_first_version_is_brought_up_to_date(place):
@@ -158,37 +158,39 @@ def test_the_first_version_is_brought_up_to_date(place):
     server().sql(f"CREATE DATABASE {database}")
     with open(SCHEMA, encoding="utf-8") as file:
         first, _, later = file.read().partition("-- ---- step 2")
-    second, _, third = later.partition("-- ---- step 3")
+    second, _, later = later.partition("-- ---- step 3")
+    third, _, fourth = later.partition("-- ---- step 4")
     server().sql(first, database)
     assert version(database) == [["1"]] and not [row for row in described(database)[0] if "nth" in str(row)]
     server().sql("INSERT INTO decision_history VALUES (5, 1, 2, 3, 'site', 'ann', 'block', 9, 'enforce', 'gcra', 3, 1, 3, NULL, NULL)",
                  database)
     server().sql("INSERT INTO zone_txn VALUES (7, 'ann', 5, 1, 2, 3, 1)", database)
-    for step in (second, third):
+    for step in (second, third, fourth):
         server().sql("--" + step.partition("UPDATE schema_version")[0], database)  # cut off before its end
     Shell(place, config).end()
     assert version(database) == [[TODAY]]
     assert server().sql("SELECT zone, nth FROM decisions", database) == [["site", "NULL"]]
     assert server().sql("SELECT bucket, fields FROM events", database) == [["ann", "NULL"]]
+    assert server().sql("SELECT * FROM shadow_decisions", database) == []
 
 
 def test_an_older_schema_is_brought_up_to_date(place):
-    """From 3 to 4, with rows in it; a weir that knows only 3 then refuses it."""
+    """From 4 to 5, with rows in it; a weir that knows only 4 then refuses it."""
     config, database = configure(place)
     shell = Shell(place, config)
     server().sql("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms, policy_version)"
                  " VALUES (4, 1, 'site', 'gcra', 3, 1000, 1)", database)
     newer = with_next_step(place, NEXT_STEP)
-    assert "schema 4 in " in shell.good("missing", newer)
+    assert "schema 5 in " in shell.good("missing", newer)
     assert version(database) == [[TODAY]]
     for _ in range(2):
         shell.good("upgrade", newer)
-        assert version(database) == [["4"]]
+        assert version(database) == [["5"]]
         assert server().sql("SELECT * FROM owners", database) == [["site", "none; yet"]]
         assert shell.good("missing", newer) == ""
     shell.end()
     other = Shell(place, config, opened=False)
-    assert "written by a newer version of weir (schema 4, known: 3)" in other.gives("NEWER", "open")
+    assert "written by a newer version of weir (schema 5, known: 4)" in other.gives("NEWER", "open")
     other.end()
 
 
@@ -200,7 +202,7 @@ def test_all_steps_are_run_on_an_empty_database(place):
     assert "the tables of " in shell.good("missing", newer)
     assert server().sql("SHOW TABLES", database) == []
     shell.good("upgrade", newer)
-    assert version(database) == [["4"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["5"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 
@@ -215,7 +217,7 @@ def test_a_step_that_fails_is_said_and_run_again(place):
     assert server().sql("SELECT count(*) FROM owner", database) == [["0"]]
     server().sql("DROP TABLE owners", database)
     shell.good("upgrade", newer)
-    assert version(database) == [["4"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["5"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 

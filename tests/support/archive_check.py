@@ -45,7 +45,7 @@ def from_cluster(check, zones):
     for number, one in check.partitions.items():
         for offset, (events, bits) in one.judged.items():
             recount.judged(number, offset, events, bits)
-        for decision_id, key, line in one.decisions:
+        for decision_id, key, line in one.decisions + one.shadow:
             zone = json.loads(line)
             recount.decision(decision_id, key and key[len(zone["zone"].encode()) + 1:], zone)
     return recount
@@ -67,7 +67,7 @@ def from_replay(lines, results, zones):
                         (frames.BLOCK if verdict.word == "block" else 0) | (frames.LATE if verdict.late else 0))
         recount.judged(frame["partition"], frame["offset"], events, bits)
     for decision_id, verdict in verdicts.items():
-        if verdict.decision is not None and verdict.zone.mode == "enforce":
+        if verdict.decision is not None:
             key = verdict.decision["key"]
             values = key and [value if isinstance(value, bytes) else value.encode() for value in key]
             recount.decision(decision_id, None if key is None else keys.joined(values), verdict.decision)
@@ -99,7 +99,7 @@ def _plain(bucket):
 
 def dump(read):
     """All that is archived, as lines: to compare two runs."""
-    rows = [(table, *row) for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "zone_txn")
+    rows = [(table, *row) for table in ("count_hourly", "count_daily", "zone_hourly", "decision_history", "shadow_history", "zone_txn")
             for row in read(f"SELECT * FROM {table}")]
     return b"\n".join(sorted(repr(row).encode() for row in rows))
 
@@ -130,7 +130,7 @@ class Recount:
     def __init__(self, history=()):
         self._history = frozenset(history)
         self.hourly, self.daily, self.zones = (collections.Counter() for _ in range(3))
-        self.decisions, self.events = set(), set()
+        self.decisions, self.shadows, self.events = set(), set(), set()
         self.total = 0
 
     def judged(self, partition, offset, events, bits):
@@ -164,9 +164,10 @@ class Recount:
             window = limit.get("window", limit.get("hold", limit.get("interval")))
             held = decision["count"]
         texts = [decision[name].encode() if name in decision else None for name in ("by", "reason")]
-        self.decisions.add((decision["at"], *map(int, decision_id.split("-")), decision["zone"].encode(), key,
-                            decision["action"].encode(), decision["until"], decision["mode"].encode(),
-                            algorithm, rate, window, held, *texts, decision.get("nth")))
+        kept = self.shadows if decision["mode"] == "shadow" else self.decisions
+        kept.add((decision["at"], *map(int, decision_id.split("-")), decision["zone"].encode(), key,
+                  decision["action"].encode(), decision["until"], decision["mode"].encode(), algorithm, rate, window, held,
+                  *texts, decision.get("nth")))
 
     def require(self, read):
         """Raises AssertionError where the store has anything else."""
@@ -181,9 +182,10 @@ class Recount:
                      " GROUP BY zone_id, hour_ms")
                 for name, count in zip(("passed", "blocked", "late"), counts) if count}
         _require_equal("zone_hourly", set(rows.items()), set(self.zones.items()))
-        _require_equal("decision_history", set(read(
-            "SELECT at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
-            " window_ms, held, ordered_by, reason, nth FROM decision_history")), self.decisions)
+        for table, want in (("decision_history", self.decisions), ("shadow_history", self.shadows)):
+            _require_equal(table, set(read(
+                "SELECT at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
+                f" window_ms, held, ordered_by, reason, nth FROM {table}")), want)
         _require_equal("zone_txn", set(read(
             "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn")), self.events)
 

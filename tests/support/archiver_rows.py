@@ -141,12 +141,14 @@ class Rows:
 
     def tables(self):
         """{table: rows} to insert."""
-        with_key = [tuple(row.values()) for row in self.decisions if row["bucket"] is not None]
-        without = [tuple(row.values()) for row in self.decisions if row["bucket"] is None]
+        def decided(mode, with_key):
+            return [tuple(row.values()) for row in self.decisions
+                    if row["mode"] == mode and (row["bucket"] is not None) == with_key]
         recreated = {1: struct.pack("<4sQ4Q", b"\x08", 3, 10**10, 0, 0, 0), 2: struct.pack("<BQQ6Q", 2, 70, 10**10 + 990, *6 * (0,))}
         return {"policy_version": policies(), **count_tables([(*at, *counts) for at, counts in self.hourly.items()]),
-                "decision_history": with_key, "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
-                " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason, nth)": without,
+                "decision_history": decided("enforce", True), "shadow_history": decided("shadow", True),
+                "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
+                " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason, nth)": decided("enforce", False),
                 "zone_txn": self.events,
                 "partition_state": [(role, partition, 3, 40 + partition, 1000 + partition, FIRST_MS, 2,
                                      recreated[role] if partition == 1 else b"\x00secret")
@@ -177,9 +179,10 @@ class Rows:
         place = {"passed": 1, "blocked": 2, "total": 4}[by]
         return sorted((row for row in found.values() if row[place] > 0), key=lambda row: (-row[place], row[0]))
 
-    def newest(self, **wanted):
+    def newest(self, modes=("enforce",), **wanted):
         """Decisions with these values, newest first, as the API shows them."""
-        rows = [row for row in self.decisions if all(row[name] == value for name, value in wanted.items())]
+        rows = [row for row in self.decisions
+                if row["mode"] in modes and all(row[name] == value for name, value in wanted.items())]
         rows.sort(key=lambda row: (row["at_ms"], row["partition_id"], row["log_offset"], row["pair"]), reverse=True)
         return [decision_shown(row) for row in rows]
 

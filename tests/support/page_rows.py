@@ -111,10 +111,12 @@ class Week:
     def tables(self):
         """{table: rows} to insert."""
         ordered = [tuple(one for one in row if one is not None) for row in self.decisions if row[9] is None]
+        limited = {mode: [row[:13] for row in self.decisions if row[9] is not None and row[8] == mode]
+                   for mode in (b"enforce", b"shadow")}
         short = ("at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
                  " window_ms, held")
         return {"policy_version": policies(), "partition_state": self._states(), **count_tables(self.hourly),
-                f"decision_history ({short})": [row[:13] for row in self.decisions if row[9] is not None],
+                f"decision_history ({short})": limited[b"enforce"], f"shadow_history ({short})": limited[b"shadow"],
                 "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode,"
                 " ordered_by, reason)": ordered,
                 "zone_txn": self.events}

@@ -131,15 +131,23 @@ void a_decision_is_kept_as_it_came_first(void **place)
 	     .mode = weir_span_of("enforce"),
 	     .ordered_by = weir_span_of("root")},
 	};
-	const struct weir_archive_batch batch = {.decisions = rows, .decision_count = 2};
+	struct weir_archive_decision shadow = rows[0]; /* of the same place: they are never in each other's way */
+	shadow.zone = weir_span_of("trial");
+	shadow.mode = weir_span_of("shadow");
+	const struct weir_archive_batch batch = {
+		.decisions = rows, .decision_count = 2, .shadows = &shadow, .shadow_count = 1};
 	struct weir_partition_state state = take(store, ARCHIVER, 0);
 	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
-	rows[0].until_ms = 900; /* published again */
+	rows[0].until_ms = shadow.until_ms = 900; /* published again */
 	assert_int_equal(archive(store, &batch, &state, 2), WEIR_OK);
 	assert_rows(store,
 	            "SELECT pair, bucket, action, until_ms, algorithm, rate, window_ms, held, ordered_by, reason, nth"
 	            " FROM decision_history ORDER BY at_ms, pair",
 	            NULL, 0, "0 k block 200 gcra 10 60000 9 - - 3; 1 - lift 100 - - - - root - -; ");
+	assert_rows(store,
+	            "SELECT id, zone, key_text, action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, nth"
+	            " FROM shadow_decisions",
+	            NULL, 0, "1-7-0 trial k block 200 shadow gcra 10 60000 9 - 3; ");
 	store->ops->close(store);
 }
 
@@ -255,12 +263,16 @@ void many_decisions_are_kept(void **place)
 			weir_text_printf(&expected, "- - - - %s; ", i % 5 == 4 ? "ann" : "-");
 	}
 	weir_text_append(&expected, "", 1);
-	const struct weir_archive_batch batch = {.decisions = rows, .decision_count = DECISIONS};
+	const struct weir_archive_batch batch = {
+		.decisions = rows, .decision_count = DECISIONS, .shadows = rows, .shadow_count = DECISIONS};
 	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
-	assert_rows(store,
-	            "SELECT pair, bucket, algorithm, rate, window_ms, held, ordered_by FROM decision_history"
-	            " ORDER BY at_ms",
-	            NULL, 0, expected.at);
+	for (int i = WEIR_ARCHIVE_DECISIONS; i <= WEIR_ARCHIVE_SHADOW; i++) {
+		char sql[160];
+		snprintf(sql, sizeof sql,
+		         "SELECT pair, bucket, algorithm, rate, window_ms, held, ordered_by FROM %s ORDER BY at_ms",
+		         weir_archive_names[i].table);
+		assert_rows(store, sql, NULL, 0, expected.at);
+	}
 	weir_text_deinit(&expected);
 	free(rows);
 	store->ops->close(store);
@@ -273,16 +285,28 @@ void old_rows_go(void **place)
 	struct weir_store *store = open_store(*place);
 	const int64_t now_ms = INT64_C(1700000000000), first_ms = weir_day_of(now_ms) - 60 * (int64_t)WEIR_DAY_MS;
 	const int64_t keep_ms[WEIR_ARCHIVE_TABLES] = {
-		[WEIR_ARCHIVE_HOURLY] = KEPT_DAYS * (int64_t)WEIR_DAY_MS, [WEIR_ARCHIVE_EVENTS] = 1};
+		[WEIR_ARCHIVE_HOURLY] = KEPT_DAYS * (int64_t)WEIR_DAY_MS, [WEIR_ARCHIVE_EVENTS] = 1, [WEIR_ARCHIVE_SHADOW] = 1};
 	static struct weir_archive_count counts[DAYS];
 	static struct weir_archive_event events[DAYS];
+	static struct weir_archive_decision decisions[DAYS];
 	for (int i = 0; i < DAYS; i++) {
 		int64_t at_ms = first_ms + i * (int64_t)WEIR_DAY_MS;
 		counts[i] = (struct weir_archive_count){1, weir_span_of("k"), at_ms, 1, 0, 0};
 		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, 1, weir_span_of("k"), at_ms, false, {.at = NULL}};
+		decisions[i] = (struct weir_archive_decision){.id = {0, 1, (uint32_t)i},
+		                                              .at_ms = at_ms,
+		                                              .zone = weir_span_of("site"),
+		                                              .action = weir_span_of("block"),
+		                                              .mode = weir_span_of("shadow")};
 	}
-	const struct weir_archive_batch batch = {
-		.hours = counts, .hour_count = DAYS, .events = events, .event_count = DAYS};
+	const struct weir_archive_batch batch = {.hours = counts,
+	                                         .hour_count = DAYS,
+	                                         .decisions = decisions,
+	                                         .decision_count = DAYS,
+	                                         .shadows = decisions,
+	                                         .shadow_count = DAYS,
+	                                         .events = events,
+	                                         .event_count = DAYS};
 	struct weir_partition_state state = take(store, ARCHIVER, 0);
 	bool more;
 	assert_int_equal(store->ops->keep(store, keep_ms, now_ms - 30 * (int64_t)WEIR_DAY_MS, &more, &error), WEIR_OK);
@@ -300,11 +324,15 @@ void old_rows_go(void **place)
 	         (long long)(now_ms - keep_ms[WEIR_ARCHIVE_HOURLY] - 31 * (int64_t)WEIR_DAY_MS));
 	assert_rows(store, sql, NULL, 0, "0; ");
 	assert_rows(store, "SELECT count(*) FROM count_daily", NULL, 0, "90; ");
-	snprintf(sql, sizeof sql, "SELECT count(*) FROM zone_txn WHERE at_ms >= %lld", (long long)now_ms);
-	assert_rows(store, sql, NULL, 0, "29; ");
-	snprintf(sql, sizeof sql, "SELECT count(*) FROM zone_txn WHERE at_ms < %lld",
-	         (long long)(now_ms - 31 * (int64_t)WEIR_DAY_MS));
-	assert_rows(store, sql, NULL, 0, "0; ");
+	assert_rows(store, "SELECT count(*) FROM decision_history", NULL, 0, "90; ");
+	for (int i = WEIR_ARCHIVE_SHADOW; i <= WEIR_ARCHIVE_EVENTS; i++) {
+		const char *table = weir_archive_names[i].table;
+		snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE at_ms >= %lld", table, (long long)now_ms);
+		assert_rows(store, sql, NULL, 0, "29; ");
+		snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE at_ms < %lld", table,
+		         (long long)(now_ms - 31 * (int64_t)WEIR_DAY_MS));
+		assert_rows(store, sql, NULL, 0, "0; ");
+	}
 	store->ops->close(store);
 }
 
@@ -348,7 +376,9 @@ static void fill_buckets(struct weir_store *store)
 	                                         .events = events,
 	                                         .event_count = ROWS,
 	                                         .decisions = decisions,
-	                                         .decision_count = ROWS + 1};
+	                                         .decision_count = ROWS + 1,
+	                                         .shadows = decisions,
+	                                         .shadow_count = ROWS + 1};
 	assert_int_equal(archive(store, &batch, &state, 1), WEIR_OK);
 }
 
@@ -384,8 +414,13 @@ void a_bucket_is_forgotten(void **place)
 		         by_id[i]);
 		assert_rows(store, sql, NULL, 0, "1 u0 8; 2 u0 8; 2 u1 8; ");
 	}
-	assert_rows(store, "SELECT zone, bucket, count(*) FROM decision_history GROUP BY zone, bucket ORDER BY 1, 2", NULL,
-	            0, "login u0 8; login u1 8; site - 1; site u0 8; ");
+	static const char *const by_name[] = {"decision_history", "shadow_history"};
+	for (int i = 0; i < 2; i++) {
+		char sql[128];
+		snprintf(sql, sizeof sql, "SELECT zone, bucket, count(*) FROM %s GROUP BY zone, bucket ORDER BY 1, 2",
+		         by_name[i]);
+		assert_rows(store, sql, NULL, 0, "login u0 8; login u1 8; site - 1; site u0 8; ");
+	}
 	store->ops->close(store);
 }
 

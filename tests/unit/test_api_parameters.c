@@ -114,6 +114,8 @@ static void parameters_are_read(void **state)
 	assert_true(read_one(&parameters, ALL, "grain", "day", &fault));
 	assert_true(read_one(&parameters, ALL, "by", "blocked", &fault));
 	assert_true(read_one(&parameters, ALL, "action", "lift", &fault));
+	assert_int_equal(API_ENFORCE, parameters.mode);
+	assert_true(read_one(&parameters, ALL, "mode", "all", &fault));
 	assert_true(read_one(&parameters, ALL, "limit", "1000", &fault));
 	assert_true(read_one(&parameters, ALL, "format", "csv", &fault));
 	assert_true(weir_span_equal(weir_span_of("site"), parameters.zone));
@@ -122,10 +124,11 @@ static void parameters_are_read(void **state)
 	assert_int_equal(API_DAILY, parameters.grain);
 	assert_int_equal(API_BY_BLOCKED, parameters.by);
 	assert_string_equal("lift", parameters.action);
+	assert_int_equal(API_BOTH_MODES, parameters.mode);
 	assert_int_equal(1000, parameters.limit);
 	assert_int_equal(API_CSV, parameters.format);
 	assert_int_equal(API_BIT(API_ZONE) | API_BIT(API_KEY) | API_BIT(API_FROM) | API_BIT(API_GRAIN) | API_BIT(API_BY) |
-	                     API_BIT(API_ACTION) | API_BIT(API_LIMIT) | API_BIT(API_FORMAT),
+	                     API_BIT(API_ACTION) | API_BIT(API_MODE) | API_BIT(API_LIMIT) | API_BIT(API_FORMAT),
 	                 parameters.given);
 }
 
@@ -138,9 +141,9 @@ static void refusals_name_the_parameter(void **state)
 	long_name[sizeof long_name - 1] = long_key[sizeof long_key - 1] = '\0';
 	static const struct {
 		const char *name, *value;
-	} cases[] = {{"zone", ""},      {"zone", NULL},     {"from", "x"},     {"limit", "0"},   {"limit", "1001"},
-	             {"limit", "+1"},   {"limit", "1\t"},   {"grain", "week"}, {"by", "late"},   {"action", "ban"},
-	             {"format", "xml"}, {"after", "1.2.3"}, {"after", "x"},    {"day", "monday"}};
+	} cases[] = {{"zone", ""},      {"zone", NULL},     {"from", "x"},     {"limit", "0"},    {"limit", "1001"},
+	             {"limit", "+1"},   {"limit", "1\t"},   {"grain", "week"}, {"by", "late"},    {"action", "ban"},
+	             {"format", "xml"}, {"after", "1.2.3"}, {"after", "x"},    {"day", "monday"}, {"mode", "both"}};
 	struct api_parameters parameters;
 	struct api_fault fault;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -94,7 +94,7 @@ static void every_setting_can_be_set(void **state)
 		"\"collector\": {\"max_skew\": \"0s\", \"line_max\": 4096},"
 		"\"limiter\": {\"threads\": 3, \"memory\": \"2GiB\", \"checkpoint_interval\": \"1m\", \"lateness\": \"1h\"},"
 		"\"archiver\": {\"enabled\": true, \"api\": \"*:8642\", \"tokens\": [\"0123456789abcdef\", {\"env\": \"HOME\"}],"
-		"\"api_rate\": 0, \"api_workers\": 2, \"threads\": 12}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
+		"\"api_rate\": 0, \"api_workers\": 2, \"threads\": 12, \"keep_decisions\": \"30d\"}, \"listen\": {\"http\": \"127.0.0.1:9464\"},"
 		"\"log\": {\"level\": \"warning\", \"format\": \"json\"},"
 		"\"decisions\": {\"path\": \"d\", \"shadow_path\": \"s\", \"rotate_size\": \"1GiB\", \"keep\": 3},"
 		"\"deadletter\": {\"path\": \"l\", \"max_size\": \"1MiB\", \"rotate_size\": \"2MiB\", \"rate\": 0, \"keep\": 2}}");
@@ -129,7 +129,11 @@ static void every_setting_can_be_set(void **state)
 	weir_secrets_deinit(&tokens);
 	assert_int_equal(config->archiver.api_rate, 0);
 	assert_int_equal(config->archiver.api_workers, 2);
-	assert_int_equal(config->archiver.threads, 8); /* a partition has one */
+	assert_int_equal(config->archiver.threads, 8);              /* a partition has one */
+	for (int table = 0; table < WEIR_ARCHIVE_TABLES; table++) { /* of either mode */
+		bool decided = table == WEIR_ARCHIVE_DECISIONS || table == WEIR_ARCHIVE_SHADOW;
+		assert_int_equal(config->archiver.keep_ms[table], decided ? 30 * (int64_t)WEIR_DAY_MS : 0);
+	}
 	assert_string_equal(config->listen.http_host, "127.0.0.1");
 	assert_int_equal(config->listen.http_port, 9464);
 	assert_int_equal(config->log.level, WEIR_LOG_WARNING);

@@ -185,13 +185,21 @@ static void of_several_secrets_at_once_one_is_taken(void **state)
 	assert_int_equal(taken, 1);
 }
 
-static void add_decision(struct ledger *ledger, const char *key)
+static void add_decision(struct ledger *ledger, const char *key, bool shadow)
 {
-	struct decision_row row = {.row = {.zone = weir_span_of("site"), .bucket = {NULL, 0}}};
+	struct decision_row row = {.row = {.zone = weir_span_of("site"), .bucket = {NULL, 0}}, .shadow = shadow};
 	row.texts = key != NULL ? strdup(key) : NULL;
 	if (key != NULL)
 		row.row.bucket = weir_span_of(row.texts);
-	ledger_decision(ledger, 0, &row);
+	ledger_decision(ledger, shadow ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS, 0, &row);
+}
+
+/* One of a key, and one of a whole zone, which has none. */
+static void assert_hashed(const struct weir_archive_decision *rows, size_t count, struct weir_span wanted)
+{
+	assert_int_equal(count, 2);
+	assert_true(weir_span_equal(rows[0].bucket, wanted) != weir_span_equal(rows[1].bucket, wanted));
+	assert_true(rows[0].bucket.at == NULL || rows[1].bucket.at == NULL);
 }
 
 /* Whatever goes to the store has a hash for a key, and lies in the order of the hashes. */
@@ -205,8 +213,10 @@ static void a_batch_has_no_key_in_clear(void **state)
 		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "u%d", i)};
 		counts_add(ledger->counts, 1, key, counts_hash(key), 0, 1, 0, 0);
 	}
-	add_decision(ledger, "u7");
-	add_decision(ledger, NULL);
+	for (int shadow = 0; shadow < 2; shadow++) {
+		add_decision(ledger, "u7", shadow);
+		add_decision(ledger, NULL, shadow);
+	}
 	for (int times = 0; times < 2; times++) { /* as after a try that failed */
 		const struct weir_archive_batch *rows = batch_fill(batch, &ledger, 1);
 		struct weir_span wanted = weir_key_hash(hash, weir_span_of("u7"), digits);
@@ -218,10 +228,8 @@ static void a_batch_has_no_key_in_clear(void **state)
 			found = found || weir_span_equal(rows->hours[i].bucket, wanted);
 		}
 		assert_true(found);
-		assert_int_equal(rows->decision_count, 2);
-		assert_true(weir_span_equal(rows->decisions[0].bucket, wanted) !=
-		            weir_span_equal(rows->decisions[1].bucket, wanted));
-		assert_true(rows->decisions[0].bucket.at == NULL || rows->decisions[1].bucket.at == NULL);
+		assert_hashed(rows->decisions, rows->decision_count, wanted);
+		assert_hashed(rows->shadows, rows->shadow_count, wanted);
 	}
 	batch_free(batch);
 	ledger_free(ledger);

@@ -175,6 +175,8 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, 8);
 	ledger_mark(ledger,
 	            &(struct weir_message){.topic = WEIR_TOPIC_DECISIONS, .offset = 8, .payload = weir_span_of("b")});
+	ledger_skip(ledger, WEIR_TOPIC_SHADOW, 20);
+	ledger_mark(ledger, &(struct weir_message){.topic = WEIR_TOPIC_SHADOW, .offset = 20, .payload = weir_span_of("c")});
 	ledger_state(ledger, &stored, &extra);
 	ledger_stored(ledger);
 	assert_int_equal(ledger_size(ledger), 0);
@@ -185,10 +187,13 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_OK);
 	assert_int_equal(next->judged_next, 1);
 	assert_int_equal(next->decisions_next, 9);
+	assert_int_equal(next->shadow_next, 21);
 	assert_int_equal(next->checkpoint, 1);
 	assert_true(weir_mark_equal(&next->judged_last, &ledger->judged_last));
 	assert_true(weir_mark_equal(&next->decisions_last, &ledger->decisions_last));
 	assert_int_equal(next->decisions_last.offset, 8);
+	assert_true(weir_mark_equal(&next->shadow_last, &ledger->shadow_last));
+	assert_int_equal(next->shadow_last.offset, 20);
 	assert_false(take(next, 1, 10));
 	assert_true(take(next, 2, 11));
 	stored.extra.length--;
@@ -216,6 +221,33 @@ static void a_state_without_marks_is_read(void **state)
 	assert_int_equal(ledger->events_next, 11);
 	assert_false(weir_mark_is_set(&ledger->judged_last) || weir_mark_is_set(&ledger->decisions_last));
 	ledger_free(ledger);
+}
+
+/* What was stored before decisions in shadow mode were archived: they begin with the first that there is. */
+static void a_state_without_shadow_is_read(void **state)
+{
+	(void)state;
+	struct weir_partition_state stored;
+	struct weir_text extra = {0};
+	struct weir_error error;
+	struct ledger *ledger = ledger_new(5), *next = ledger_new(5);
+	take(ledger, 0, 10);
+	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, 8);
+	ledger_mark(ledger,
+	            &(struct weir_message){.topic = WEIR_TOPIC_DECISIONS, .offset = 8, .payload = weir_span_of("b")});
+	ledger_skip(ledger, WEIR_TOPIC_SHADOW, 20);
+	ledger_state(ledger, &stored, &extra);
+	extra.at[0] = 2;
+	stored.extra.length -= 8 + WEIR_MARK_STORED_BYTES;
+	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_OK);
+	assert_int_equal(next->decisions_next, 9);
+	assert_int_equal(next->events_next, 11);
+	assert_true(weir_mark_equal(&next->decisions_last, &ledger->decisions_last));
+	assert_int_equal(next->shadow_next, 0);
+	assert_false(weir_mark_is_set(&next->shadow_last));
+	ledger_free(ledger);
+	ledger_free(next);
+	weir_text_deinit(&extra);
 }
 
 /* The days of a key are rows in its order, each once, and hold what is in the model. */
@@ -273,6 +305,45 @@ static void a_batch_sums_what_ledgers_have(void **state)
 	batch_free(batch);
 	ledger_free(ledgers[0]);
 	ledger_free(ledgers[1]);
+}
+
+/* ---- decisions ---- */
+
+static void add_decision(struct ledger *ledger, enum weir_topic topic, uint64_t offset, const char *mode, int at)
+{
+	struct decision_row row;
+	struct weir_error error;
+	char text[256];
+	int length = snprintf(text, sizeof text,
+	                      "{\"id\":\"4-%d-0\",\"zone\":\"z\",\"key\":[\"k\"],\"action\":\"block\",\"at\":%d,"
+	                      "\"until\":99,\"mode\":\"%s\"}",
+	                      at, at, mode);
+	const struct weir_message message = {
+		.topic = topic, .key = weir_span_of("z|k"), .payload = {text, (uint32_t)length}};
+	assert_int_equal(decision_row_read(&message, &row, &error), WEIR_OK);
+	ledger_decision(ledger, topic, offset, &row);
+}
+
+/* Each in its own rows, both sorted; their topics' positions move apart. */
+static void a_batch_tells_decisions_in_shadow_mode_apart(void **state)
+{
+	(void)state;
+	struct ledger *ledger = ledger_new(4);
+	struct batch *batch = batch_new(NULL);
+	for (int i = 9; i >= 0; i--)
+		add_decision(ledger, i % 3 == 0 ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS, i % 3 == 0 ? 50 : 7,
+		             i % 3 == 0 ? "shadow" : "enforce", i);
+	assert_int_equal(ledger->decisions_next, 8);
+	assert_int_equal(ledger->shadow_next, 51);
+	const struct weir_archive_batch *rows = batch_fill(batch, &ledger, 1);
+	assert_int_equal(rows->decision_count, 6);
+	assert_int_equal(rows->shadow_count, 4);
+	for (size_t i = 0; i < rows->shadow_count; i++)
+		assert_int_equal(rows->shadows[i].at_ms, 3 * i);
+	for (size_t i = 0; i < rows->decision_count; i++)
+		assert_int_equal(rows->decisions[i].at_ms, 1 + i / 2 * 3 + i % 2);
+	batch_free(batch);
+	ledger_free(ledger);
 }
 
 /* ---- events ---- */
@@ -405,6 +476,8 @@ int main(void)
 		cmocka_unit_test(what_is_judged_again_counts_once),
 		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
 		cmocka_unit_test(a_state_without_marks_is_read),
+		cmocka_unit_test(a_state_without_shadow_is_read),
+		cmocka_unit_test(a_batch_tells_decisions_in_shadow_mode_apart),
 		cmocka_unit_test(a_batch_sums_what_ledgers_have),
 		cmocka_unit_test(events_lie_in_the_tables_order),
 		cmocka_unit_test(a_decision_becomes_a_row),

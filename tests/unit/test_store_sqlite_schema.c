@@ -15,16 +15,16 @@
 
 static struct weir_error error;
 
-enum { TODAY = 3 }; /* the steps of schema.sql */
+enum { TODAY = 4 }; /* the steps of schema.sql */
 
 /* What the next version of weir may bring: a column, and rows that know of it. */
-static const char next_step[] = "-- ---- step 4 ----\n"
+static const char next_step[] = "-- ---- step 5 ----\n"
 								"ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
 								"UPDATE note SET written_ms = 7;\n";
-static const char step_after[] = "-- ---- step 5 ----\n"
+static const char step_after[] = "-- ---- step 6 ----\n"
 								 "CREATE VIEW notes AS SELECT name, written_ms FROM note;\n";
 /* It begins well. */
-static const char bad_next_step[] = "-- ---- step 4 ----\n"
+static const char bad_next_step[] = "-- ---- step 5 ----\n"
 									"ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
 									"DROP TABLE note;\n"
 									"CREATE INDEX lost ON nowhere (name);\n";
@@ -127,7 +127,10 @@ static void an_older_one_gets_the_steps_that_it_lacks(void **state)
 	free_schema(third);
 }
 
-/* A state of the first version: its decisions stay, and are of no list of blocks; its events stay, without fields. */
+/*
+ * A state of the first version: its decisions stay, and are of no list of blocks; its events stay, without fields; and
+ * there is room for decisions in shadow mode.
+ */
 static void a_state_of_the_first_version_is_upgraded(void **state)
 {
 	struct weir_span steps = weir_store_schema_steps();
@@ -151,6 +154,7 @@ static void a_state_of_the_first_version_is_upgraded(void **state)
 	assert_int_equal(TODAY, number(*state, "SELECT version FROM schema_version"));
 	assert_int_equal(1, number(*state, "SELECT count(*) FROM decisions WHERE zone = 'site' AND nth IS NULL"));
 	assert_int_equal(1, number(*state, "SELECT count(*) FROM events WHERE zone = 'site' AND fields IS NULL"));
+	assert_int_equal(0, number(*state, "SELECT count(*) FROM shadow_decisions"));
 	assert_note_is_there(*state);
 }
 
@@ -189,7 +193,7 @@ static void a_newer_one_is_refused(void **state)
 	make_state(*state);
 	assert_int_equal(WEIR_OK, upgrade(*state, second));
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open(*state, &store, &error));
-	assert_non_null(strstr(error.text, "weir.db: written by a newer version of weir (schema 4, known: 3)"));
+	assert_non_null(strstr(error.text, "weir.db: written by a newer version of weir (schema 5, known: 4)"));
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_int_equal(7, number(*state, "SELECT written_ms FROM note"));
 	free_schema(second);

@@ -115,6 +115,8 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 		bus->down[topic] = !good;
 		if (metadata->err == RD_KAFKA_RESP_ERR_NO_ERROR)
 			bus->counts[topic] = (uint32_t)metadata->partition_cnt;
+		if (atomic_load(&bus->gone[topic]) && !gone && !bus->unused[topic])
+			atomic_store(&bus->suspect, true); /* it is another one: who reads it has to find that out, too */
 		atomic_store(&bus->gone[topic], gone);
 		atomic_store(&bus->denied[topic], denied);
 		needed = !bus->unused[topic] && !((gone || denied) && weir_topic_may_be_missed((enum weir_topic)topic));

@@ -58,9 +58,8 @@ static void put_limit(struct weir_mysql_statement *statement, const struct weir_
 	weir_mysql_put_signed(statement, row->held);
 }
 
-static void put_decision(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
+static void put_decision_row(struct weir_mysql_statement *statement, const struct weir_archive_decision *row)
 {
-	const struct weir_archive_decision *row = &batch->decisions[number];
 	weir_mysql_put_signed(statement, row->at_ms);
 	put_id(statement, &row->id);
 	weir_mysql_put_bytes(statement, row->zone);
@@ -75,6 +74,16 @@ static void put_decision(struct weir_mysql_statement *statement, const struct we
 		weir_mysql_put_number(statement, row->nth);
 	else
 		weir_mysql_put_bytes(statement, (struct weir_span){.at = NULL});
+}
+
+static void put_decision(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
+{
+	put_decision_row(statement, &batch->decisions[number]);
+}
+
+static void put_shadow(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
+{
+	put_decision_row(statement, &batch->shadows[number]);
 }
 
 static void put_event(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)
@@ -131,6 +140,9 @@ enum weir_status weir_mysql_add_batch(struct weir_mysql *mysql, const struct wei
 	if (status == WEIR_OK)
 		status = add_rows(mysql, batch, batch->decision_count, put_decision, WEIR_MYSQL_ADD_DECISION,
 		                  WEIR_MYSQL_ADD_DECISION_MANY, error);
+	if (status == WEIR_OK)
+		status = add_rows(mysql, batch, batch->shadow_count, put_shadow, WEIR_MYSQL_ADD_SHADOW,
+		                  WEIR_MYSQL_ADD_SHADOW_MANY, error);
 	if (status == WEIR_OK)
 		status = add_rows(mysql, batch, batch->event_count, put_event, WEIR_MYSQL_ADD_EVENT, WEIR_MYSQL_ADD_EVENT_MANY,
 		                  error);

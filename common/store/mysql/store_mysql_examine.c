@@ -27,6 +27,7 @@ static const char *const archiver_writes[] = {
 	"INSERT INTO count_daily SELECT * FROM count_daily" NONE,
 	"INSERT INTO zone_hourly SELECT * FROM zone_hourly" NONE,
 	"INSERT INTO decision_history SELECT * FROM decision_history" NONE,
+	"INSERT INTO shadow_history SELECT * FROM shadow_history" NONE,
 	"INSERT INTO zone_txn SELECT * FROM zone_txn" NONE,
 	NULL,
 };

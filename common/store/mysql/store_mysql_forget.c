@@ -68,7 +68,7 @@ enum weir_status weir_mysql_forget(struct weir_store *store, const struct weir_a
 	if (status == WEIR_OK && call.rows > 0)
 		status = remove_from(mysql, bucket, "zone_bucket_lock", false, &removed->locks, more, error);
 	for (int i = 0; i < WEIR_ARCHIVE_KEYED && status == WEIR_OK; i++)
-		status = remove_from(mysql, bucket, weir_archive_names[i].table, i == WEIR_ARCHIVE_DECISIONS, &removed->rows[i],
-		                     more, error);
+		status = remove_from(mysql, bucket, weir_archive_names[i].table, weir_archive_names[i].by_name,
+		                     &removed->rows[i], more, error);
 	return status;
 }

@@ -41,11 +41,13 @@ extern const unsigned long weir_mysql_schema_bytes;
 #define ADD_COUNTS                                                                                    \
 	" ON DUPLICATE KEY UPDATE passed = passed + VALUES(passed), blocked = blocked + VALUES(blocked)," \
 	" late = late + VALUES(late)"
-#define ADD_DECISION                                                                                             \
-	"INSERT INTO decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode," \
+#define ADD_DECISION(table)                                                                               \
+	"INSERT INTO " table " (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode," \
 	" algorithm, rate, window_ms, held, ordered_by, reason, nth) VALUES "
 #define DECISION_ROW "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-#define KEEP_FIRST " ON DUPLICATE KEY UPDATE decision_history.pair = decision_history.pair"
+#define KEEP_FIRST(table) " ON DUPLICATE KEY UPDATE " table ".pair = " table ".pair"
+#define ADD_ENFORCED ADD_DECISION("decision_history"), DECISION_ROW, ", ", KEEP_FIRST("decision_history")
+#define ADD_SHADOW ADD_DECISION("shadow_history"), DECISION_ROW, ", ", KEEP_FIRST("shadow_history")
 #define ADD_EVENT \
 	"INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked, fields) VALUES "
 #define EVENT_ROW "(?, ?, ?, ?, ?, ?, ?, ?)"
@@ -106,8 +108,10 @@ const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_ADD_DAILY_MANY] = {ADD_DAILY, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
 	[WEIR_MYSQL_ADD_TOTAL] = {ADD_TOTAL, COUNT_ROW, ", ", ADD_COUNTS, 1},
 	[WEIR_MYSQL_ADD_TOTAL_MANY] = {ADD_TOTAL, COUNT_ROW, ", ", ADD_COUNTS, WEIR_MYSQL_ARCHIVE_ROWS},
-	[WEIR_MYSQL_ADD_DECISION] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, 1},
-	[WEIR_MYSQL_ADD_DECISION_MANY] = {ADD_DECISION, DECISION_ROW, ", ", KEEP_FIRST, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_DECISION] = {ADD_ENFORCED, 1},
+	[WEIR_MYSQL_ADD_DECISION_MANY] = {ADD_ENFORCED, WEIR_MYSQL_ARCHIVE_ROWS},
+	[WEIR_MYSQL_ADD_SHADOW] = {ADD_SHADOW, 1},
+	[WEIR_MYSQL_ADD_SHADOW_MANY] = {ADD_SHADOW, WEIR_MYSQL_ARCHIVE_ROWS},
 	[WEIR_MYSQL_ADD_EVENT] = {ADD_EVENT, EVENT_ROW, ", ", NULL, 1},
 	[WEIR_MYSQL_ADD_EVENT_MANY] = {ADD_EVENT, EVENT_ROW, ", ", NULL, WEIR_MYSQL_ARCHIVE_ROWS},
 };

@@ -182,3 +182,37 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, name AS zone, buc
        blocked, fields, c.zone_id, bucket, at_ms
   FROM zone_txn AS c
   JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+-- ---- step 4 ----
+
+-- Decisions of zones in shadow mode, which nobody enforces. They have the columns of decision_history, and a table of
+-- their own: so whoever counts the rows of that one counts blocks.
+CREATE TABLE shadow_history (
+  at_ms INTEGER NOT NULL,
+  partition_id INTEGER NOT NULL,
+  log_offset INTEGER NOT NULL,
+  pair INTEGER NOT NULL,
+  zone TEXT NOT NULL,
+  bucket BLOB,
+  action TEXT NOT NULL,
+  until_ms INTEGER NOT NULL,
+  mode TEXT NOT NULL,
+  algorithm TEXT,
+  rate INTEGER,
+  window_ms INTEGER,
+  held INTEGER,
+  ordered_by TEXT,
+  reason TEXT,
+  nth INTEGER,
+  PRIMARY KEY (at_ms, partition_id, log_offset, pair)
+) WITHOUT ROWID;
+CREATE INDEX shadow_bucket ON shadow_history (zone, bucket, at_ms);
+CREATE INDEX shadow_zone ON shadow_history (zone, at_ms);
+CREATE VIEW shadow_decisions AS
+SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS key_text,
+       date(at_ms / 1000.0, 'unixepoch') AS day,
+       strftime('%Y-%m-%d %H:%M:%f', at_ms / 1000.0, 'unixepoch') AS at,
+       action,
+       strftime('%Y-%m-%d %H:%M:%f', until_ms / 1000.0, 'unixepoch') AS until,
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+  FROM shadow_history;

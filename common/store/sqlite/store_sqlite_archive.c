@@ -40,10 +40,10 @@ static void put_id(struct weir_statement *statement, int first, const struct wei
 	weir_statement_number(statement, first + 2, id->pair);
 }
 
-static enum weir_status add_decision(struct weir_store_sqlite *store, const struct weir_archive_decision *row,
-                                     struct weir_error *error)
+static enum weir_status add_decision(struct weir_store_sqlite *store, enum weir_store_statement number,
+                                     const struct weir_archive_decision *row, struct weir_error *error)
 {
-	struct weir_statement *statement = weir_database_use(store->database, WEIR_STORE_ADD_DECISION);
+	struct weir_statement *statement = weir_database_use(store->database, number);
 	weir_statement_number(statement, 1, (uint64_t)row->at_ms);
 	put_id(statement, 2, &row->id);
 	weir_statement_text(statement, 5, row->zone);
@@ -88,7 +88,9 @@ enum weir_status weir_store_add_batch(struct weir_store_sqlite *store, const str
 	for (size_t i = 0; i < batch->total_count && status == WEIR_OK; i++)
 		status = add_total(store, &batch->totals[i], error);
 	for (size_t i = 0; i < batch->decision_count && status == WEIR_OK; i++)
-		status = add_decision(store, &batch->decisions[i], error);
+		status = add_decision(store, WEIR_STORE_ADD_DECISION, &batch->decisions[i], error);
+	for (size_t i = 0; i < batch->shadow_count && status == WEIR_OK; i++)
+		status = add_decision(store, WEIR_STORE_ADD_SHADOW, &batch->shadows[i], error);
 	for (size_t i = 0; i < batch->event_count && status == WEIR_OK; i++)
 		status = add_event(store, &batch->events[i], error);
 	return status;

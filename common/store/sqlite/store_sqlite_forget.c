@@ -14,7 +14,7 @@ static enum weir_status remove_some(struct weir_database *database, int table, c
                                     int *rows, struct weir_error *error)
 {
 	const struct weir_archive_name *name = &weir_archive_names[table];
-	const char *zone = table == WEIR_ARCHIVE_DECISIONS ? "zone" : "zone_id";
+	const char *zone = name->by_name ? "zone" : "zone_id";
 	char sql[320];
 	int columns;
 	snprintf(sql, sizeof sql,
@@ -23,7 +23,7 @@ static enum weir_status remove_some(struct weir_database *database, int table, c
 	         name->table, zone, name->time, name->time, name->table, zone, name->time, REMOVE_ROWS - 1,
 	         (long long)INT64_MAX);
 	struct weir_statement *statement = weir_database_prepare(database, sql, &columns);
-	if (statement != NULL && table == WEIR_ARCHIVE_DECISIONS)
+	if (statement != NULL && name->by_name)
 		weir_statement_text(statement, 1, weir_span_of(bucket->zone_name));
 	else if (statement != NULL)
 		weir_statement_number(statement, 1, bucket->zone);

@@ -31,6 +31,10 @@ extern const unsigned long weir_sqlite_schema_bytes;
 	" <= coalesce((SELECT " time " FROM " table " WHERE zone_id = ?1 AND bucket = ?2 AND " time " < ?3 ORDER BY " time \
 	" LIMIT 1 OFFSET ?4), ?3)"
 
+#define ADD_DECISION(table)                                                                                \
+	"INSERT INTO " table " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)" \
+	" ON CONFLICT DO NOTHING"
+
 const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_TAKE] = "INSERT INTO partition_state VALUES (?1, ?2, 1, 0, 0, 0, 0, NULL)"
 						" ON CONFLICT (role, partition) DO UPDATE SET epoch = epoch + 1",
@@ -67,9 +71,8 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_ADD_HOURLY] = "INSERT INTO count_hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6)" ADD_COUNTS,
 	[WEIR_STORE_ADD_DAILY] = "INSERT INTO count_daily VALUES (?3, ?1, ?2, ?4, ?5, ?6)" ADD_COUNTS,
 	[WEIR_STORE_ADD_TOTAL] = "INSERT INTO zone_hourly VALUES (?1, ?2, ?3, ?4, ?5, ?6)" ADD_COUNTS,
-	[WEIR_STORE_ADD_DECISION] = "INSERT INTO decision_history"
-								" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-								" ON CONFLICT DO NOTHING",
+	[WEIR_STORE_ADD_DECISION] = ADD_DECISION("decision_history"),
+	[WEIR_STORE_ADD_SHADOW] = ADD_DECISION("shadow_history"),
 	[WEIR_STORE_ADD_EVENT] = "INSERT INTO zone_txn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	[WEIR_STORE_NEXT_HOURLY] = NEXT_BUCKET("count_hourly", "hour_ms"),
 	[WEIR_STORE_NEXT_EVENTS] = NEXT_BUCKET("zone_txn", "at_ms"),

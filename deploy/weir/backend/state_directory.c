@@ -165,7 +165,8 @@ static enum weir_status take_flag(void *context, const struct weir_sql_value *va
 
 enum weir_status state_directory_open_archive(const char *path, struct weir_store **store, struct weir_error *error)
 {
-	static const char any[] = "SELECT EXISTS (SELECT 1 FROM zone_hourly) OR EXISTS (SELECT 1 FROM decision_history)";
+	static const char any[] = "SELECT EXISTS (SELECT 1 FROM zone_hourly) OR EXISTS (SELECT 1 FROM decision_history)"
+							  " OR EXISTS (SELECT 1 FROM shadow_history)";
 	struct weir_store *opened;
 	bool archived = false;
 	enum weir_status status = weir_store_sqlite_open_read_only(path, &opened, error);

@@ -97,9 +97,9 @@ static const struct weir_command_line line = {
 	.about = "Removes a key everywhere, for example at its owner's request.\n"
 			 "\n"
 			 "Its bucket is emptied and its block lifted, so that gateways let it in. An allow and an override "
-			 "of it end. Then its rows are deleted from count_hourly, count_daily, decision_history and "
-			 "zone_txn, and from zone_bucket_lock if check_velocity is used. A later request counts from one "
-			 "again.",
+			 "of it end. Then its rows are deleted from count_hourly, count_daily, decision_history, "
+			 "shadow_history and zone_txn, and from zone_bucket_lock if check_velocity is used. A later request "
+			 "counts from one again.",
 	.operand = {.word = "VALUE",
                 .help = "the values of the key, in its order, as the log has them (see weir lift --help)",
                 .most = WEIR_ZONE_KEY_MAX,

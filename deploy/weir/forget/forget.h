@@ -16,6 +16,11 @@
 #include "deploy/weir/overrides/override_append.h"
 #include "deploy/weir/overrides/override_options.h"
 
+/* How far the topics that are archived are, or were read, in one partition. */
+struct forget_ends {
+	uint64_t judged, decisions, shadow;
+};
+
 /* A key of one zone. A zone that was renamed is there by each of its names: decisions go by it. */
 struct forget_zone {
 	uint32_t id;
@@ -27,8 +32,8 @@ struct forget_zone {
 	char key[WEIR_KEY_MAX_BYTES];
 	uint32_t key_length;
 	bool placed;
-	struct override_place place;        /* of the last of its commands */
-	uint64_t judged_end, decisions_end; /* in its partition: what an archiver must have stored */
+	struct override_place place; /* of the last of its commands */
+	struct forget_ends ends;     /* in its partition: what an archiver must have stored */
 };
 
 struct forget {

@@ -158,9 +158,22 @@ static enum weir_status find_end(const struct forget *forget, enum weir_topic to
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-/* How far the archiver is, in its two topics. @param verified  as verify(): whether they are the ones that it read */
-static enum weir_status read_ledger(const struct forget *forget, uint32_t partition, bool verified, uint64_t *judged,
-                                    uint64_t *decisions, struct weir_error *error)
+/* An archiver goes on by itself in a new topic of decisions in shadow mode: until it has, its place there says nothing. */
+static enum weir_status verify_shadow(const struct forget *forget, const struct ledger *ledger,
+                                      struct weir_error *error)
+{
+	struct weir_error why;
+	if (forget->backend.bus == NULL || forget->backend.missing[WEIR_TOPIC_SHADOW] || ledger->shadow_next == 0 ||
+	    weir_bus_verify(forget->backend.bus, WEIR_TOPIC_SHADOW, ledger->partition, ledger->shadow_next,
+	                    &ledger->shadow_last, VERIFY_MS, &why) != WEIR_ANEW)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_ANEW, "%s: no archiver has read it since: run this command again once one has",
+	                 why.text);
+}
+
+/* How far the archiver is, in its topics. @param verified  as verify(): whether they are the ones that it read */
+static enum weir_status read_ledger(const struct forget *forget, uint32_t partition, bool verified,
+                                    struct forget_ends *next, struct weir_error *error)
 {
 	struct weir_partition_state state;
 	struct ledger *ledger = ledger_new(partition);
@@ -172,8 +185,9 @@ static enum weir_status read_ledger(const struct forget *forget, uint32_t partit
 	if (status == WEIR_OK && verified && !ledger->fresh)
 		status =
 			verify(forget, WEIR_TOPIC_DECISIONS, partition, ledger->decisions_next, &ledger->decisions_last, error);
-	*judged = ledger->judged_next;
-	*decisions = ledger->decisions_next;
+	if (status == WEIR_OK && verified && !ledger->fresh)
+		status = verify_shadow(forget, ledger, error);
+	*next = (struct forget_ends){ledger->judged_next, ledger->decisions_next, ledger->shadow_next};
 	ledger_free(ledger);
 	return status;
 }
@@ -182,27 +196,31 @@ static enum weir_status archiver_passed(const struct forget *forget, const struc
                                         struct weir_error *error)
 {
 	uint32_t partition = zone->place.partition;
-	uint64_t judged, decisions;
-	enum weir_status status = read_ledger(forget, partition, false, &judged, &decisions, error);
-	if (status != WEIR_OK || (judged >= zone->judged_end && decisions >= zone->decisions_end))
+	const struct forget_ends *ends = &zone->ends;
+	struct forget_ends next;
+	enum weir_status status = read_ledger(forget, partition, false, &next, error);
+	if (status != WEIR_OK ||
+	    (next.judged >= ends->judged && next.decisions >= ends->decisions && next.shadow >= ends->shadow))
 		return status;
 	return weir_fail(error, WEIR_AGAIN,
-	                 "no archiver has stored partition %u up to judged %" PRIu64 " and decisions %" PRIu64 " yet",
-	                 partition, zone->judged_end, zone->decisions_end);
+	                 "no archiver has stored partition %u up to judged %" PRIu64 ", decisions %" PRIu64
+	                 " and decisions.shadow %" PRIu64 " yet",
+	                 partition, ends->judged, ends->decisions, ends->shadow);
 }
 
 /* What an archiver must have stored, now that the limiter has passed. */
 static enum weir_status find_ends(const struct forget *forget, struct forget_zone *zone, struct weir_error *error)
 {
-	uint64_t judged, decisions;
 	uint32_t partition = zone->place.partition;
-	enum weir_status status = read_ledger(forget, partition, true, &judged, &decisions, error);
-	zone->judged_end = judged;
-	zone->decisions_end = decisions;
+	struct forget_ends *ends = &zone->ends, next;
+	enum weir_status status = read_ledger(forget, partition, true, &next, error);
+	*ends = next;
 	if (status == WEIR_OK)
-		status = find_end(forget, WEIR_TOPIC_JUDGED, partition, judged, &zone->judged_end, error);
+		status = find_end(forget, WEIR_TOPIC_JUDGED, partition, next.judged, &ends->judged, error);
 	if (status == WEIR_OK)
-		status = find_end(forget, WEIR_TOPIC_DECISIONS, partition, decisions, &zone->decisions_end, error);
+		status = find_end(forget, WEIR_TOPIC_DECISIONS, partition, next.decisions, &ends->decisions, error);
+	if (status == WEIR_OK)
+		status = find_end(forget, WEIR_TOPIC_SHADOW, partition, next.shadow, &ends->shadow, error);
 	return status;
 }
 

@@ -308,8 +308,11 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 static enum weir_status start_archiver(struct follow *follow, struct weir_error *error)
 {
 	if (!follow->options->config->archiver.enabled) {
-		enum weir_status status = weir_bus_local_forget(follow->bus, WEIR_TOPIC_JUDGED, "archiver", error);
-		return status == WEIR_OK ? weir_bus_local_forget(follow->bus, WEIR_TOPIC_DECISIONS, "archiver", error) : status;
+		static const enum weir_topic topics[] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW};
+		enum weir_status status = WEIR_OK;
+		for (size_t i = 0; i < sizeof topics / sizeof *topics && status == WEIR_OK; i++)
+			status = weir_bus_local_forget(follow->bus, topics[i], "archiver", error);
+		return status;
 	}
 	enum weir_status status = weir_key_hash_open(follow->options->config->archiver.hash_keys, &follow->hash, error);
 	if (status == WEIR_OK)

@@ -56,8 +56,6 @@ static void add_decision(struct ledger *ledger, const struct shard_decision *dec
 	const struct weir_zone *zone = decision->zone->zone;
 	struct weir_text text = {0};
 	struct decision_row row;
-	if (zone->mode == WEIR_SHADOW)
-		return;
 	decision_message_key(&text, zone, decision->key);
 	size_t key_length = text.length;
 	decision_json(&text, ledger->partition, decision);
@@ -68,7 +66,7 @@ static void add_decision(struct ledger *ledger, const struct shard_decision *dec
 	enum weir_status status = decision_row_read(&message, &row, NULL);
 	assert(status == WEIR_OK);
 	if (status == WEIR_OK)
-		ledger_decision(ledger, 0, &row);
+		ledger_decision(ledger, zone->mode == WEIR_SHADOW ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS, 0, &row);
 	weir_text_deinit(&text);
 }
 

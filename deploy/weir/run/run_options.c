@@ -63,7 +63,7 @@ static const struct weir_argument_option options_table[] = {
 	[SHADOW] = {.name = "shadow",
                 .value = "PATH",
                 .type = WEIR_ARGUMENT_TEXT,
-                .help = "where decisions of zones in shadow mode go (default: they are only counted)"},
+                .help = "where decisions of zones in shadow mode go (default: to no file)"},
 	[JUDGED] = {.name = "judged",
                 .value = "PATH",
                 .type = WEIR_ARGUMENT_TEXT,

@@ -25,7 +25,7 @@ struct run_options {
 	bool once;
 	const char *state_directory;    /* NULL: none is kept (--once without --state) */
 	const char *decisions_path;     /* "-": standard output; NULL: none is written (with a watch) */
-	const char *shadow_path;        /* NULL: shadow decisions are only counted */
+	const char *shadow_path;        /* NULL: shadow decisions are written to no file */
 	const char *judged_path;        /* --once: a line for each verdict; NULL: none */
 	const char *dead_letters_path;  /* NULL: malformed lines are only counted */
 	bool sort;                      /* --once: judge in the order of times */

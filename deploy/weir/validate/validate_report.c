@@ -76,12 +76,16 @@ static void check_outputs(struct validate_report *report)
 	check_output(report, "decisions.shadow_path", config->decisions.shadow_path);
 	check_output(report, "deadletter.path", config->deadletter.path);
 	for (uint32_t i = 0; i < report->zone_count; i++) {
-		if (report->zones[i].zone->mode != WEIR_SHADOW || config->decisions.shadow_path != NULL)
+		if (report->zones[i].zone->mode != WEIR_SHADOW || config->decisions.shadow_path != NULL ||
+		    config->archiver.enabled)
 			continue;
 		struct weir_text words = {0};
 		char path[64];
 		snprintf(path, sizeof path, "zones[%u].mode", i);
-		weir_text_puts(&words, "is shadow, but \"decisions\" has no \"shadow_path\": its decisions are only counted");
+		weir_text_puts(
+			&words,
+			"is shadow, but \"decisions\" has no \"shadow_path\", and there is no archive: its decisions are only "
+			"counted");
 		validate_warn(report, path, &words);
 	}
 	if (config->source_count == 0 && !weir_config_takes_checks(config)) {

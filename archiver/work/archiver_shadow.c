@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the decisions of zones in shadow mode. weir works on without their topic
+ * (weir_topic_may_be_missed()), so nothing waits for it here either: where it
+ * cannot be read, the partition's counts and enforced decisions are archived all
+ * the same; and where it was made anew, or no longer has what comes next, reading
+ * continues with its first message, and the log says what is missing.
+ *
+ * The position is stored with the partition's others, in one transaction with its
+ * rows: each decision is kept once.
+ */
+#include "archiver/work/internal.h"
+
+#include "common/base/clock.h"
+
+#include <inttypes.h>
+
+enum {
+	MESSAGES = 64,
+	LOOK_MS = 5000, /* between attempts to read a partition */
+	SLOW_MS = 500,  /* a server that takes so long may be away: its next answer is not waited for at once */
+	TURN_MS = 500,  /* other topics do not wait longer than about this */
+};
+
+static void put_off(struct archiver *archiver, uint32_t number, int64_t due_ms)
+{
+	struct partition *partition = &archiver->partitions[number];
+	archiver_leave_shadow(archiver, number);
+	partition->shadow_due_ms = due_ms;
+}
+
+void archiver_leave_shadow(struct archiver *archiver, uint32_t number)
+{
+	struct partition *partition = &archiver->partitions[number];
+	if (partition->shadow_read)
+		bus_of(archiver)->unassign(archiver->shadow, number);
+	partition->shadow_read = false;
+}
+
+/* ---- troubles ---- */
+
+static void tell(struct archiver *archiver, const struct weir_error *error)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
+	archiver->shadow_failed_ms = weir_monotonic_ms();
+	if (weir_lasting_failed(&archiver->shadow_fails, archiver->options.log, told))
+		weir_fault_raise(
+			&archiver->shadow_fault, archiver->options.log, "archiver",
+			"cannot read the decisions of zones in shadow mode: %s. They are not archived meanwhile; everything else is, "
+			"and verdicts go on. Retrying every 5 s. Look at that topic, and at the right to read it (runbook: "
+			"archive-behind)",
+			error->text);
+}
+
+/* Its words do not say when it works again: so it must have done for a while. */
+static void tell_over(struct archiver *archiver)
+{
+	if (archiver->shadow_failed_ms == 0 || weir_monotonic_ms() - archiver->shadow_failed_ms < 2 * LOOK_MS)
+		return;
+	archiver->shadow_failed_ms = 0;
+	weir_lasting_worked(&archiver->shadow_fails);
+	weir_fault_over(&archiver->shadow_fault, archiver->options.log, "archiver",
+	                "decisions of zones in shadow mode are archived again");
+}
+
+/* The topic failed as a whole, as far as can be told. */
+static void fails(struct archiver *archiver, const struct weir_error *error)
+{
+	int64_t due_ms = weir_monotonic_ms() + LOOK_MS;
+	tell(archiver, error);
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		put_off(archiver, i, due_ms);
+}
+
+/* ---- where it goes on ---- */
+
+static enum weir_status resume(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
+{
+	enum weir_status status =
+		bus_of(archiver)->resume(archiver->shadow, ledger->partition, ledger->shadow_next, &ledger->shadow_last, error);
+	struct partition *partition = &archiver->partitions[ledger->partition];
+	partition->shadow_read = status == WEIR_OK;
+	if (partition->shadow_read)
+		partition->shadow_due_ms = 0;
+	return status;
+}
+
+static void tell_gap(struct archiver *archiver, const struct ledger *ledger, uint64_t first,
+                     const struct weir_error *why)
+{
+	const struct weir_log *log = archiver->options.log;
+	if (why->status == WEIR_ANEW)
+		weir_notice_log(&archiver->shadow_gaps, log, WEIR_LOG_WARNING, "archiver",
+		                "%s: decisions of zones in shadow mode are archived from its first message on", why->text);
+	else if (ledger->shadow_next > 0)
+		weir_notice_log(&archiver->shadow_gaps, log, WEIR_LOG_WARNING, "archiver",
+		                "partition %u: %" PRIu64
+		                " messages of %s are gone, as no archiver was there for longer than the topic keeps them, and "
+		                "missing from the archive; what came after them is archived",
+		                ledger->partition, first - ledger->shadow_next, weir_topic_name(WEIR_TOPIC_SHADOW));
+}
+
+/*
+ * Goes on with the topic's first message, where it was made anew, or no longer has the next one.
+ *
+ * @param error  why it cannot be read on; set where that stays so
+ * @return WEIR_OK: it is read; WEIR_INVALID: it is damaged; else as extent()
+ */
+static enum weir_status step_over(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
+{
+	struct weir_bus *bus = archiver->options.bus;
+	const struct weir_error why = *error;
+	uint64_t first, next;
+	enum weir_status status = bus->ops->extent(bus, WEIR_TOPIC_SHADOW, ledger->partition, &first, &next, error);
+	if (status != WEIR_OK)
+		return status;
+	if (why.status != WEIR_ANEW && ledger->shadow_next >= first) {
+		*error = why;
+		return why.status;
+	}
+	tell_gap(archiver, ledger, first, &why);
+	ledger->shadow_next = first;
+	ledger->shadow_last = (struct weir_mark){0};
+	ledger->changed = true;
+	return resume(archiver, ledger, error);
+}
+
+/* What one partition's failure means. @return whether the others can be read */
+static bool take_failure(struct archiver *archiver, uint32_t number, enum weir_status status,
+                         const struct weir_error *error)
+{
+	if (status != WEIR_INVALID && status != WEIR_ANEW) {
+		fails(archiver, error);
+		return false;
+	}
+	tell(archiver, error);
+	put_off(archiver, number, weir_monotonic_ms() + LOOK_MS);
+	return true;
+}
+
+/* Begins to read partitions whose other topics are read. */
+static void begin_due(struct archiver *archiver)
+{
+	struct weir_error error;
+	int64_t begun_ms = weir_monotonic_ms(), before_ms = begun_ms, now_ms = begun_ms;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions && now_ms - begun_ms < TURN_MS; i++) {
+		struct partition *partition = &archiver->partitions[i];
+		if (partition->state != PARTITION_LIVE || partition->shadow_read || begun_ms < partition->shadow_due_ms)
+			continue;
+		enum weir_status status = resume(archiver, partition->ledger, &error);
+		if (status == WEIR_INVALID || status == WEIR_ANEW)
+			status = step_over(archiver, partition->ledger, &error);
+		if (status != WEIR_OK && !take_failure(archiver, i, status, &error))
+			return;
+		now_ms = weir_monotonic_ms();
+		for (uint32_t j = i + 1; now_ms - before_ms > SLOW_MS && j < archiver->options.bus->partitions; j++)
+			if (!archiver->partitions[j].shadow_read)
+				archiver->partitions[j].shadow_due_ms = now_ms + LOOK_MS;
+		before_ms = now_ms;
+	}
+}
+
+/* ---- messages ---- */
+
+void archiver_receive_shadow(struct archiver *archiver)
+{
+	struct weir_message messages[MESSAGES];
+	struct weir_error error;
+	size_t count = 0;
+	begin_due(archiver);
+	enum weir_status status = bus_of(archiver)->receive(archiver->shadow, messages, MESSAGES, 0, &count, &error);
+	if (status == WEIR_INVALID || status == WEIR_ANEW) {
+		uint32_t number = messages[0].partition;
+		struct ledger *ledger = archiver->partitions[number].ledger;
+		archiver_leave_shadow(archiver, number);
+		status = ledger != NULL ? step_over(archiver, ledger, &error) : WEIR_OK;
+		if (status != WEIR_OK)
+			(void)take_failure(archiver, number, status, &error);
+		return;
+	}
+	if (status != WEIR_OK) {
+		fails(archiver, &error);
+		return;
+	}
+	archiver_take_messages(archiver, messages, count, archiver_take_decision);
+	tell_over(archiver);
+}
