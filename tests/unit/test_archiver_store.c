@@ -178,8 +178,34 @@ static enum weir_status receive_gap(struct weir_consumer *consumer, struct weir_
 	return weir_fail(error, WEIR_INVALID, "what comes next is gone");
 }
 
-static const struct weir_bus_ops bus_ops = {
-	.name = "fake", .consumed = nothing_consumed, .unassign = nothing_unassigned, .receive = receive_gap};
+static enum weir_status resumed(struct weir_consumer *consumer, uint32_t partition, uint64_t next,
+                                const struct weir_mark *last, struct weir_error *error)
+{
+	(void)consumer;
+	(void)partition;
+	(void)next;
+	(void)last;
+	(void)error;
+	return WEIR_OK;
+}
+
+static enum weir_status extent_unknown(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
+                                       uint64_t *next, struct weir_error *error)
+{
+	(void)bus;
+	(void)topic;
+	(void)partition;
+	(void)first;
+	(void)next;
+	return weir_fail(error, WEIR_IO, "nobody answers");
+}
+
+static const struct weir_bus_ops bus_ops = {.name = "fake",
+                                            .consumed = nothing_consumed,
+                                            .unassign = nothing_unassigned,
+                                            .resume = resumed,
+                                            .extent = extent_unknown,
+                                            .receive = receive_gap};
 
 /* ---- an archiver between them ---- */
 
@@ -187,7 +213,7 @@ struct scene {
 	struct weir_config config;
 	struct weir_log log;
 	struct weir_bus bus;
-	unsigned judged, decisions; /* how often each was asked for messages */
+	unsigned judged, decisions, shadow; /* how often each was asked for messages */
 	struct server server;
 	struct connection connections[WRITERS];
 	struct writer *writers[WRITERS];
@@ -235,6 +261,7 @@ static struct scene *begin(uint64_t seed)
 	pthread_mutex_init(&scene->archiver.reasons.lock, NULL);
 	scene->archiver.judged = (struct weir_consumer *)(void *)&scene->judged;
 	scene->archiver.decisions = (struct weir_consumer *)(void *)&scene->decisions;
+	scene->archiver.shadow = (struct weir_consumer *)(void *)&scene->shadow;
 	for (uint32_t i = 0; i < PARTITIONS; i++)
 		take(scene, i);
 	return scene;
@@ -329,6 +356,7 @@ static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
 	assert_true(archiver->unsettled);
 	assert_int_equal(scene->judged, 1);
 	assert_int_equal(scene->decisions, 0);
+	assert_int_equal(scene->shadow, 0);
 	/* Whoever asks is told why, then and after. */
 	char why[ARCHIVER_REASON_BYTES];
 	assert_true(archiver_store_failed(archiver, why) && why[0] != '\0');
@@ -343,6 +371,7 @@ static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
 	archiver_drop(archiver, 0, PARTITION_EMPTY);
 	assert_false(archiver_parked(archiver, 0, why));
 	assert_int_equal(scene->decisions, 1);
+	assert_int_equal(scene->shadow, 1);
 	end(scene);
 }
 

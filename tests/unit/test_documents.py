@@ -345,8 +345,10 @@ OVER = (
     ("limiter-lag", "weir_limiter_lag_messages 0", "weir_limiter_lag_seconds 0"),  # absent: not known
     ("memory", "weir_limiter_index_bytes 9000000\nweir_limiter_memory_limit_bytes 16777216\nweir_limiter_lag_seconds 0",
      "weir_limiter_index_bytes 8000000\nweir_limiter_memory_limit_bytes 16777216\nweir_limiter_lag_seconds 1.5"),
-    ("clock", "weir_bus_clock_skew_seconds -7200.25", "weir_bus_clock_skew_seconds -0.25\nweir_limiter_clock_ahead_seconds 0"),
-    ("clock", "weir_bus_clock_skew_seconds 1.5", "weir_bus_clock_skew_seconds 3e-06\nweir_limiter_clock_ahead_seconds 0"),
+    ("clock", "weir_bus_clock_skew_seconds -7200.25\nweir_limiter_clock_ahead_seconds 0",
+     "weir_bus_clock_skew_seconds -0.25\nweir_limiter_clock_ahead_seconds 0"),
+    ("clock", "weir_bus_clock_skew_seconds 1.5\nweir_limiter_clock_ahead_seconds 0",
+     "weir_bus_clock_skew_seconds 3e-06\nweir_limiter_clock_ahead_seconds 0"),
     ("clock", "weir_bus_clock_skew_seconds 0\nweir_limiter_clock_ahead_seconds 7170.4",
      "weir_bus_clock_skew_seconds 0\nweir_limiter_clock_ahead_seconds 4.9"),
     ("store-locked", "weir_store_up 1\nweir_limiter_unsaved_age_seconds 112.4", "weir_store_up 1\nweir_limiter_unsaved_age_seconds 9.3"),

@@ -37,7 +37,8 @@ static void what_may_pass_by_itself_is_tried_again(void **state)
 		{EAI_AGAIN, WEIR_EXIT_FAILED, "Temporary failure in name resolution"},
 		{EAI_FAIL, WEIR_EXIT_FAILED, "Non-recoverable failure in name resolution"},
 		{EAI_MEMORY, WEIR_EXIT_FAILED, "Memory allocation failure"},
-		{EAI_SYSTEM, WEIR_EXIT_FAILED, "Too many open files"},
+		{EAI_SYSTEM, WEIR_EXIT_FAILED,
+	     "Too many open files (more are allowed by ulimit -n, or LimitNOFILE= of a service)"},
 		{EAI_NONAME, WEIR_EXIT_USAGE, "Name or service not known"},
 		{EAI_FAMILY, WEIR_EXIT_USAGE, "ai_family not supported"},
 	};
