@@ -296,8 +296,8 @@ static void check_doubt(const struct weir_check *check, size_t place, const stru
 	source->ops->doubt(source, &words);
 	if (words.length > 0)
 		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, sources_check,
-		                  "source %zu (%s) %.*s\nVerdicts are only as good as the lines that they are made of\nset the "
-		                  "source so; then restart the collector",
+		                  "source %zu (%s) %.*s\nVerdicts are only as good as the lines that they are made of\nname "
+		                  "its senders, then restart the collector",
 		                  place, source->ops->type, (int)words.length, words.at);
 	weir_text_deinit(&words);
 }

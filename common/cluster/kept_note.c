@@ -37,8 +37,9 @@ enum weir_status weir_kept_note_add(struct weir_store *store, const int64_t keep
 	weir_json_write_object(&json, NULL);
 	for (int table = 0; table < WEIR_ARCHIVE_TABLES; table++) {
 		int64_t from_ms = keep_ms[table] > 0 ? now_ms - keep_ms[table] : 0;
-		weir_json_write_int(&json, weir_archive_names[table].table,
-		                    from_ms > note.from_ms[table] ? from_ms : note.from_ms[table]);
+		int64_t noted_ms = from_ms > note.from_ms[table] ? from_ms : note.from_ms[table];
+		/* What a clock that was far ahead has noted does not stay: rows of now are kept. */
+		weir_json_write_int(&json, weir_archive_names[table].table, noted_ms < now_ms ? noted_ms : now_ms);
 	}
 	weir_json_write_end(&json);
 	status = store->ops->note_put(store, note_name, weir_text_span(&text), error);

@@ -54,7 +54,12 @@ static void *beat(void *context)
 			         "is lost. If nobody stopped it, look at the machine's load and memory "
 			         "(runbook: process-suspended)",
 			         weir_age(late_ms, age));
+		pthread_mutex_unlock(&heartbeat->lock);
+		int64_t began_ms = weir_clock_ms(CLOCK_BOOTTIME);
 		look_at_directory(heartbeat);
+		if (weir_clock_ms(CLOCK_BOOTTIME) - began_ms > PERIOD_MS)
+			stall = (struct weir_stall){0}; /* a disk that hangs is no machine that does not run */
+		pthread_mutex_lock(&heartbeat->lock);
 		struct weir_deadline deadline = weir_deadline_in_ms(PERIOD_MS);
 		while (!heartbeat->stopping && weir_condition_wait(&heartbeat->wake, &heartbeat->lock, &deadline))
 			;

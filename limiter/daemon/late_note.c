@@ -69,14 +69,15 @@ static void tell_ahead(struct late_note *note, const struct limiter_parts *parts
 	char ahead[WEIR_AGE_BYTES];
 	int64_t ahead_ms = limiter_clock_ahead_ms(parts);
 	bool was_said = note->ahead_is_said;
-	note->ahead_is_said = ahead_ms >= AHEAD_MS;
+	/* Not again where it goes a little up and down. */
+	note->ahead_is_said = ahead_ms >= (was_said ? AHEAD_MS / 2 : AHEAD_MS);
 	if (was_said || ahead_ms < AHEAD_MS)
 		return;
 	weir_log(
 		log, WEIR_LOG_WARNING, "limiter",
 		"the log was written to at a time that is %s ahead of this machine's clock: a clock was ahead for a while, or this one "
-		"was set back. What operators commanded up to now may be over before its time: look at weir state --orders, and give it "
-		"again, with a longer end for keys that were asked at the later times (runbook: clock)",
+		"was set back. What operators commanded until now may end too early: look at weir state --orders, and command it again. Keys "
+		"that were asked at the later times need a later end (runbook: clock)",
 		weir_age(ahead_ms, ahead));
 }
 

@@ -184,8 +184,8 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 			"partitions-changed)",
 			metadata->topic, metadata->partition_cnt, partitions,
 			partitions > 1 ? ": where the configuration is wrong, set \"bus.partitions\" to it; where "
-							 "partitions were added to the topic, make that anew"
-						   : ": make the topic anew");
+							 "partitions were added to the topic, delete the topic and create it again"
+						   : ": delete the topic and create it again");
 	for (int i = 0; i < metadata->partition_cnt; i++)
 		if (metadata->partitions[i].leader < 0)
 			return weir_fail(error, WEIR_AGAIN, "%s partition %d has no leader yet", metadata->topic,

@@ -161,8 +161,8 @@ static enum weir_status check_partitions(const char *directory, uint32_t partiti
 	if (!weir_bus_partitions_decode(text, &found)) /* a wrong number is refused by the segments' headers */
 		status = weir_fail(
 			error, WEIR_INVALID,
-			"%s is damaged: it holds \"bus\".\"partitions\" as one line. Write the number there: echo %u > %s", path,
-			partitions, path);
+			"%s is damaged: it must be one line with the number of \"bus\".\"partitions\". Write it there: echo %u > %s",
+			path, partitions, path);
 	else if (found != partitions)
 		status =
 			weir_fail(error, WEIR_INVALID, "%s was created with %u partitions, not %u", directory, found, partitions);

@@ -92,7 +92,8 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 		*fd = -1;
 		return status;
 	}
-	*torn = walk.end < segment->length;
+	/* What is no longer than a record's header, as the mark behind a batch, the next record covers whole. */
+	*torn = segment->length - walk.end > WEIR_BUS_RECORD_HEADER_BYTES;
 	segment->length = walk.end;
 	segment->index = index;
 	return WEIR_OK;

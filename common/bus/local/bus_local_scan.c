@@ -54,7 +54,7 @@ enum weir_status weir_bus_scan_partitions(const char *directory, uint32_t *parti
 	if (!good)
 		return weir_fail(
 			error, WEIR_INVALID,
-			"%s is damaged: it holds \"bus\".\"partitions\" as one line. Write the number there: echo NUMBER > %s",
+			"%s is damaged: it must be one line with the number of \"bus\".\"partitions\". Write it there: echo NUMBER > %s",
 			path, path);
 	return WEIR_OK;
 }

@@ -79,7 +79,7 @@ WEIR_MUST_USE enum weir_status weir_bus_segment_load(const char *directory, cons
 /**
  * Opens the last segment for writing: checks every byte, makes what is whole durable and fills the index.
  *
- * @param torn          set to whether bytes stand behind its length, to be cut before it is written
+ * @param torn          set to whether more stands behind its length than the next record covers: it is cut before that
  * @param next_offsets  set to each partition's offset after its last record
  * @return WEIR_OK; WEIR_INVALID: acknowledged bytes are damaged: the error names file and byte; WEIR_IO
  */

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000 };
+enum { TIMEOUT_DEFAULT_MS = 60000, TIMEOUT_MOST_MS = 86400000, LOOKS_MOST = 3 };
 
 enum option { ZONE, KEY_HEX, CONFIG, STATE, TIMEOUT, BY, JSON, OPTION_COUNT };
 
@@ -189,12 +189,20 @@ static enum weir_status remove_rows(struct forget *forget, struct weir_error *er
 static enum weir_status run(struct forget *forget, struct weir_error *error)
 {
 	enum weir_status status = open_all(forget, error);
+	uint32_t done = 0;
 	if (status == WEIR_OK)
 		status = forget_find_zones(forget, error);
-	if (status == WEIR_OK)
-		status = forget_command(forget, error);
-	if (status == WEIR_OK)
-		status = forget_await(forget, error);
+	/* What was on its way to the archive is in it now: keys of more fields may have come. */
+	for (int look = 0; status == WEIR_OK && done < forget->zone_count && look < LOOKS_MOST; look++) {
+		status = forget_command(forget, done, error);
+		if (status == WEIR_OK)
+			status = forget_await(forget, done, error);
+		done = forget->zone_count;
+		if (status == WEIR_OK)
+			status = forget_find_wider(forget, error);
+	}
+	if (status == WEIR_OK && done < forget->zone_count)
+		weir_text_puts(&forget->unfound, "keys with these values come all the time: run it again for the newest\n");
 	return status == WEIR_OK ? remove_rows(forget, error) : status;
 }
 

@@ -43,7 +43,7 @@ struct forget {
 	struct weir_policy_history history;
 	struct weir_key_hash *hash; /* NULL: keys are in clear */
 	struct forget_zone *zones;
-	uint32_t zone_count;
+	uint32_t zone_count, known_count; /* those first so many have the values as their whole key */
 	struct weir_archive_removed removed;
 	struct weir_text left;    /* in words: what is not done yet; empty: all is */
 	struct weir_text unfound; /* likewise: which zones may have keys that cannot be found */
@@ -75,16 +75,17 @@ void forget_add(struct forget *forget, const struct weir_zone *zone, struct weir
 /** Whether a part of the key is a network, whose members the zone counts as one. */
 bool forget_is_shared(const struct weir_zone *zone, struct weir_span key);
 
-/** Appends the commands that empty buckets, lift blocks, and end what operators allowed or overrode. */
-WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, struct weir_error *error);
+/** Appends the commands that empty buckets, lift blocks, and end what operators allowed or overrode. @param from  of the zones */
+WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, uint32_t from, struct weir_error *error);
 
 /**
  * Waits until limiters and archivers have passed the commands, at most timeout_ms: what is still waited for then is
  * added to `left`.
  *
+ * @param from  of the zones
  * @return WEIR_OK, also then; WEIR_INVALID: what is stored is damaged, or of a newer weir
  */
-WEIR_MUST_USE enum weir_status forget_await(struct forget *forget, struct weir_error *error);
+WEIR_MUST_USE enum weir_status forget_await(struct forget *forget, uint32_t from, struct weir_error *error);
 
 /** Appends what was done, what is left, and where the key still lies until when. */
 void forget_report(const struct forget *forget, struct weir_text *text);

@@ -52,11 +52,11 @@ static enum weir_status append(struct forget *forget, struct forget_zone *zone, 
 	return status;
 }
 
-enum weir_status forget_command(struct forget *forget, struct weir_error *error)
+enum weir_status forget_command(struct forget *forget, uint32_t from, struct weir_error *error)
 {
 	static const enum override_kind kinds[] = {OVERRIDE_ALLOW, OVERRIDE_RATE, OVERRIDE_LIFT};
 	enum weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < forget->zone_count && !forget->backend.once; i++) {
+	for (uint32_t i = from; i < forget->zone_count && !forget->backend.once; i++) {
 		struct forget_zone *zone = &forget->zones[i];
 		for (size_t k = 0; zone->live && k < sizeof kinds / sizeof *kinds && status == WEIR_OK; k++)
 			status = append(forget, zone, kinds[k], error);
@@ -243,10 +243,10 @@ static enum weir_status await_zone(struct forget *forget, struct forget_zone *zo
 	return status == WEIR_OK ? wait_for(forget, end_ms, archiver_passed, zone, error) : status;
 }
 
-enum weir_status forget_await(struct forget *forget, struct weir_error *error)
+enum weir_status forget_await(struct forget *forget, uint32_t from, struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + forget->timeout_ms;
-	for (uint32_t i = 0; i < forget->zone_count; i++) {
+	for (uint32_t i = from; i < forget->zone_count; i++) {
 		struct forget_zone *zone = &forget->zones[i];
 		if (!zone->placed)
 			continue;

@@ -147,11 +147,11 @@ static enum weir_status search_table(struct search *search, enum weir_archive_ta
 {
 	const struct weir_zone *zone = search->pattern->zone;
 	struct weir_store *store = search->forget->backend.store;
-	bool decisions = table == WEIR_ARCHIVE_DECISIONS;
+	bool by_name = weir_archive_names[table].by_name;
 	struct weir_text sql = {0};
 	weir_text_printf(&sql,
 	                 WEIR_SQL_SELECT "DISTINCT bucket FROM %s WHERE %s = ? AND bucket > ? ORDER BY bucket LIMIT %d",
-	                 weir_archive_names[table].table, decisions ? "zone" : "zone_id", STEP_KEYS);
+	                 weir_archive_names[table].table, by_name ? "zone" : "zone_id", STEP_KEYS);
 	weir_text_append(&sql, "", 1);
 	/* Where the first value is known, keys begin with it. */
 	search->last_length = search->pattern->parts[0].length;
@@ -162,8 +162,8 @@ static enum weir_status search_table(struct search *search, enum weir_archive_ta
 	while (status == WEIR_OK && more) {
 		char after[WEIR_KEY_MAX_BYTES];
 		memcpy(after, search->last, search->last_length);
-		const struct weir_sql_value values[] = {decisions ? weir_sql_text(weir_span_of(zone->name))
-		                                                  : weir_sql_number(zone->id),
+		const struct weir_sql_value values[] = {by_name ? weir_sql_text(weir_span_of(zone->name))
+		                                                : weir_sql_number(zone->id),
 		                                        weir_sql_text((struct weir_span){after, search->last_length})};
 		search->steps_keys = 0;
 		status = store->ops->query(store, sql.at, values, 2, take_key, search, error);
@@ -225,12 +225,12 @@ static enum weir_status has_any(const struct forget *forget, const struct weir_z
 	enum weir_status status = WEIR_OK;
 	for (int table = 0; status == WEIR_OK && table < WEIR_ARCHIVE_KEYED && !*has; table++) {
 		struct weir_text sql = {0};
-		bool decisions = table == WEIR_ARCHIVE_DECISIONS;
+		bool by_name = weir_archive_names[table].by_name;
 		weir_text_printf(&sql, WEIR_SQL_SELECT "%s FROM %s WHERE %s = ? LIMIT 1", weir_archive_names[table].time,
-		                 weir_archive_names[table].table, decisions ? "zone" : "zone_id");
+		                 weir_archive_names[table].table, by_name ? "zone" : "zone_id");
 		weir_text_append(&sql, "", 1);
 		const struct weir_sql_value value =
-			decisions ? weir_sql_text(weir_span_of(zone->name)) : weir_sql_number(zone->id);
+			by_name ? weir_sql_text(weir_span_of(zone->name)) : weir_sql_number(zone->id);
 		status = store->ops->query(store, sql.at, &value, 1, take_any, has, error);
 		weir_text_deinit(&sql);
 	}
@@ -253,6 +253,10 @@ static enum weir_status search_zone(struct forget *forget, const struct pattern 
 		put_unfound(forget, pattern, "no archive says which keys there are");
 	for (int table = 0; status == WEIR_OK && table < WEIR_ARCHIVE_KEYED && !search.too_many; table++)
 		status = search_table(&search, (enum weir_archive_table)table, error);
+	if (status == WEIR_IO) { /* the key itself is forgotten all the same */
+		put_unfound(forget, pattern, error->text);
+		status = WEIR_OK;
+	}
 	if (search.too_many)
 		weir_text_printf(&forget->unfound,
 		                 "zone %s: more than %d of its keys have these values: run it again for the rest\n",
@@ -275,8 +279,9 @@ static bool is_in_newer(const struct forget *forget, size_t policy, const struct
 enum weir_status forget_find_wider(struct forget *forget, struct weir_error *error)
 {
 	struct pattern *pattern = weir_alloc(1, sizeof *pattern);
-	uint32_t known = forget->options.key_hex == NULL && forget->options.zone == NULL ? forget->zone_count : 0;
+	uint32_t known = forget->options.key_hex == NULL && forget->options.zone == NULL ? forget->known_count : 0;
 	enum weir_status status = WEIR_OK;
+	weir_text_clear(&forget->unfound);
 	for (size_t p = forget->history.count; known > 0 && p > 0; p--) {
 		const struct weir_policy *policy = forget->history.policies[p - 1];
 		for (uint32_t i = 0; i < policy->zone_count; i++) {

@@ -145,6 +145,7 @@ enum weir_status forget_find_zones(struct forget *forget, struct weir_error *err
 {
 	struct override_command command = {.kind = OVERRIDE_LIFT};
 	take_policies(forget);
+	forget->known_count = forget->zone_count;
 	enum weir_status status = forget_find_wider(forget, error);
 	if (status == WEIR_OK)
 		status = take_velocities(forget, error);

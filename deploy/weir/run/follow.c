@@ -563,16 +563,19 @@ static bool part_failed(const struct follow *follow)
 }
 
 /* The log on disk goes on trying by itself; that it has to is for people to know. */
-static void log_bus_problem(struct follow *follow)
+/* @return whether there is one */
+static bool log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
-	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
+	bool some = follow->bus->ops->problem(follow->bus, words, sizeof words);
+	if (some)
 		weir_fault_raise_at(&follow->bus_fault, follow->log, WEIR_LOG_ERROR, "log",
 		                    "%s. Reading waits, and new lines are not judged; they stay in their logs. Trying again by "
 		                    "itself: make room, or see to the disk of %s (runbook: positions-unsaved)",
 		                    words, follow->options->state_directory);
 	else
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
+	return some;
 }
 
 /* Files that somebody takes away are written on, and nothing fails before the next start. */
@@ -641,8 +644,8 @@ static void watch(struct follow *follow)
 			weir_exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		if (follow->arming != NULL)
 			arming_step(follow->arming);
-		log_bus_problem(follow);
-		log_state_problem(follow);
+		if (!log_bus_problem(follow)) /* a disk that hangs would hold this thread up, too */
+			log_state_problem(follow);
 		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
 		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);

@@ -259,7 +259,6 @@ static void put_blocks(struct view *view, const json_t *sample)
 		put_word(line, block, "zone", 16);
 		weir_text_puts(line, "  ");
 		put_cause(line, block);
-		weir_text_puts(line, is_shadow(block) ? " (shadow)" : "");
 		end_line(view, PLAIN);
 	}
 	if (json_array_size(blocks) == 0)
