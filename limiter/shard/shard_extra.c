@@ -42,8 +42,10 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 	uint8_t clock[NUMBER];
 	if (version >= EXTRA_WITH_RESERVATIONS)
 		reservations_export(&shard->reserved, &overrides);
-	if (version == EXTRA_WITH_CLOCK)
-		weir_text_append(&overrides, clock, put(clock, (uint64_t)shard->overrides.clock_ms) - clock);
+	if (version == EXTRA_WITH_CLOCK) {
+		(void)put(clock, (uint64_t)shard->overrides.clock_ms);
+		weir_text_append(&overrides, clock, sizeof clock);
+	}
 	overrides_export(&shard->overrides, &overrides);
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
 	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + overrides.length;

@@ -96,6 +96,8 @@ static void refuses_what_two_readers_could_take_for_different_requests(void **st
 	refuses("GET / HTTP/1.1\r\nno colon\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\n: empty\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400);
+	refuses("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400);
+	refuses("GET / HTTP/1.1\r\nHost: a\r\nX: y\r\nhost: a\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 400);

@@ -213,13 +213,13 @@ static bool is_grpc(struct weir_span type)
 
 #define IS(span, text) ((span).length == sizeof(text) - 1 && memcmp((span).at, text, sizeof(text) - 1) == 0)
 
-bool call_header(struct grpc_call *call, struct weir_span name, struct weir_span value)
+void call_header(struct grpc_call *call, struct weir_span name, struct weir_span value)
 {
 	enum { OVERHEAD_BYTES = 32 /* HTTP/2 counts as many for each field */ };
 	int64_t timeout_ms;
 	call->header_bytes += name.length + value.length + OVERHEAD_BYTES;
 	if (call->header_bytes > GRPC_HEADERS_MAX_BYTES)
-		return false;
+		return; /* it is read to its end, and then refused: other calls of the connection need what it defines */
 	if (IS(name, ":path")) {
 		call->method = method_find(value);
 	} else if (IS(name, ":method")) {
@@ -233,7 +233,12 @@ bool call_header(struct grpc_call *call, struct weir_span name, struct weir_span
 	} else if (IS(name, "authorization") && call->connection->server->options.password != NULL) {
 		call->authorised = is_password(value, call->connection->server->options.password);
 	}
-	return true;
+}
+
+static void refuse_head(struct grpc_call *call)
+{
+	call->is_post = call->is_grpc = true; /* what would say so may stand behind what was read */
+	call_finish(call, GRPC_RESOURCE_EXHAUSTED, "a call's head has at most 16 KiB, 32 bytes for each field among them");
 }
 
 static void refuse_login(struct grpc_call *call)
@@ -249,7 +254,9 @@ void call_begin(struct grpc_call *call)
 		weir_counter_add(&figures->kinds[method_index(call->method)], 1);
 	else
 		weir_counter_add(&figures->unknown, 1);
-	if (!call->is_post || !call->is_grpc)
+	if (call->header_bytes > GRPC_HEADERS_MAX_BYTES)
+		refuse_head(call);
+	else if (!call->is_post || !call->is_grpc)
 		call_finish(call, GRPC_UNIMPLEMENTED, "this port takes gRPC alone");
 	else if (!call->authorised)
 		refuse_login(call);

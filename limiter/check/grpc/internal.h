@@ -196,8 +196,8 @@ void session_reset(struct grpc_call *call);
 struct grpc_call *call_open(struct grpc_connection *connection, int32_t stream);
 /** Its stream is no more. It is free when all that it asked is answered. */
 void call_close(struct grpc_call *call);
-/** A field of its head. @return false: there are too many */
-bool call_header(struct grpc_call *call, struct weir_span name, struct weir_span value);
+/** A field of its head. */
+void call_header(struct grpc_call *call, struct weir_span name, struct weir_span value);
 /** Its head is whole. */
 void call_begin(struct grpc_call *call);
 void call_data(struct grpc_call *call, const char *bytes, size_t length);

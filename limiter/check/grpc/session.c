@@ -51,9 +51,9 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)flags, (void)context;
 	if (call == NULL || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0;
-	bool fits = call_header(call, (struct weir_span){.at = (const char *)name, .length = (uint32_t)name_length},
-	                        (struct weir_span){.at = (const char *)value, .length = (uint32_t)value_length});
-	return fits ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	call_header(call, (struct weir_span){.at = (const char *)name, .length = (uint32_t)name_length},
+	            (struct weir_span){.at = (const char *)value, .length = (uint32_t)value_length});
+	return 0;
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *bytes, size_t length,
@@ -125,10 +125,14 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 	return 0;
 }
 
-/* An answer to a request that goes on: nobody reads the rest. */
+/*
+ * An answer to a request that goes on: nobody reads the rest. And libnghttp2 ends a connection by itself where it cannot
+ * unpack a head.
+ */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
-	(void)context;
+	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code == NGHTTP2_COMPRESSION_ERROR)
+		tell_protocol_error(context, "a head has more than 64 KiB, or cannot be unpacked");
 	if (frame->hd.type != NGHTTP2_HEADERS || (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
 		return 0;
 	struct grpc_call *call = call_of(session, frame->hd.stream_id);

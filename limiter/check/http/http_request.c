@@ -159,13 +159,18 @@ static bool has_word(struct weir_span list, const char *word)
 /* What the header says of the body and of the connection. */
 static enum weir_status read_framing(struct http_request *request, uint64_t *body, struct http_refusal *refusal)
 {
-	bool known = false, closes = false, expects = false;
+	bool known = false, named = false, closes = false, expects = false;
 	*body = 0;
 	for (uint32_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
 		uint64_t length;
 		if (http_name_is(header->name, "transfer-encoding"))
 			return refuse(refusal, 411, "a body must come with Content-Length, not in chunks");
+		if (http_name_is(header->name, "host")) {
+			if (named) /* whichever was taken, somebody behind the gateway would take the other one */
+				return refuse(refusal, 400, "a request has one Host");
+			named = true;
+		}
 		if (http_name_is(header->name, "connection")) {
 			closes |= has_word(header->value, "close");
 			request->keeps_alive |= has_word(header->value, "keep-alive");
