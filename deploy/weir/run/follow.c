@@ -562,8 +562,7 @@ static bool part_failed(const struct follow *follow)
 	return sink_ended(follow->decisions) || (follow->shadow != NULL && sink_ended(follow->shadow));
 }
 
-/* The log on disk goes on trying by itself; that it has to is for people to know. */
-/* @return whether there is one */
+/* The log on disk goes on trying by itself; that it has to is for people to know. @return whether it has to */
 static bool log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
