@@ -61,7 +61,7 @@ def test_partitions_that_are_added_while_all_runs_are_told_and_change_nothing(pl
         subscriber = Subscriber(place, roles).start()
         subscriber.await_blocked("ann")
         decisions = one.topic("decisions")
-        assert added(subscriber.port, decisions) == 0
+        until(lambda: added(subscriber.port, decisions) == 0, "it knows how many there are", running=subscriber.run)
         for topic in ("events", "decisions"):
             one.kafka.extend(one.topic(topic), PARTITIONS + ADDED)
         for daemon in daemons:
@@ -85,7 +85,7 @@ def test_partitions_that_are_added_while_all_runs_are_told_and_change_nothing(pl
         assert subscriber.run.stop() == DONE, subscriber.run.said()
         again = roles.limiter("again")
         assert again.run.wait() == USAGE, again.said()
-        assert "partitions were added to the topic, make that anew" in again.said() and "partitions-changed" in again.said(), again.said()
+        assert "partitions were added to the topic, delete the topic and create it again" in again.said() and "partitions-changed" in again.said(), again.said()
 
 
 if __name__ == "__main__":
