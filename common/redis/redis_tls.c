@@ -161,7 +161,7 @@ static enum weir_status connect_to(struct weir_redis_tls *tls, const char *addre
 static const char *reason_of(const struct weir_redis_tls *tls)
 {
 	long verified = tls->ssl != NULL ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
-	unsigned long code = ERR_peek_last_error();
+	unsigned long code = ERR_peek_error(); /* the first is what is wrong, the last only who called for it */
 	const char *words = code != 0 ? ERR_reason_error_string(code) : NULL;
 	if (verified != X509_V_OK)
 		return X509_verify_cert_error_string(verified);

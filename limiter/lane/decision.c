@@ -31,7 +31,7 @@ static void key_value_json(struct weir_text *text, const char **at, const char *
 
 void decision_key_json(struct weir_text *text, const struct weir_zone *zone, struct weir_span key)
 {
-	const char *at = key.at, *end = key.at + key.length;
+	const char *at = key.length > 0 ? key.at : "", *end = at + key.length;
 	weir_text_append(text, "[", 1);
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		if (i > 0)

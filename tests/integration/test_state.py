@@ -285,9 +285,14 @@ def test_a_state_of_an_earlier_version(place):
     def printed():
         return place.good("state", "--state", state).out() + place.good("state", "--orders", "--state", state).out()
     expected = re.sub(rb'"key_hash":"(...).{13}(.{16})"', rb'"key_hash":"\1\2"', read(data + ".jsonl"))
-    assert printed() == expected, printed()
+    refused = place.run("state", "--state", state)
+    assert refused.code() == USAGE and "written by an older version of weir; `weir run` upgrades it" in refused.said(), refused.said()
     config = place.config([EARLIER], [{"type": "file", "path": log, "format": "combined", "follow": True, "start": "beginning"}],
                           bus={"partitions": 2}, archiver={"enabled": True})
+    run = place.start("run", "--config", config, "--state", state, "--decisions", out)
+    until(lambda: "following" in run.said(), "weir follows", running=run)
+    assert run.stop() == DONE and " ERROR " not in run.said(), run.said()
+    assert printed() == expected, printed()
     for life in range(2):
         run = place.start("run", "--config", config, "--state", state, "--decisions", out)
         at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime())
