@@ -480,8 +480,8 @@ def test_outputs_that_cannot_be_written_are_said(place):
     said = warnings(place, [zone("site", [sliding(1, "1m")], mode="shadow")],
                     decisions={"path": place.path("none", "decisions.jsonl")})
     assert said == {"decisions.path": f"the directory {place.path('none')} does not exist",
-                    "zones[0].mode": 'is shadow, but "decisions" has no "shadow_path": its decisions are only '
-                                     'counted'}, said
+                    "zones[0].mode": 'is shadow, but "decisions" has no "shadow_path", and there is no archive: its decisions are '
+                                     'only counted'}, said
 
 
 def test_a_list_that_finds_nobody_in_a_zones_networks_is_said(place):

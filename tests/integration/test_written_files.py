@@ -127,7 +127,7 @@ def test_no_output_is_a_directory(place):
     os.makedirs(place.path("folder"))
     for written, name in (({"decisions": {"path": place.path("folder")}}, "decisions.path"),
                           ({"deadletter": {"path": place.path("folder")}}, "deadletter.path"),
-                          ({"gateways": ["file:" + place.path("folder")]}, "gateways[0]")):
+                          ({"gateways": ["file:" + place.path("folder")]}, "gateways[0]:")):
         config = place.config(SITE, [source(place.write("log", ""))], **written)
         refused(place, config, f"{name} {place.path('folder')} is a directory")
 
