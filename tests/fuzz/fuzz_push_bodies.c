@@ -37,8 +37,8 @@ static void check_journal_in_pieces(struct weir_span body, const struct weir_tex
 		while (piece.length < body.length && decode_journal_whole(piece) == 0)
 			piece.length++;
 		piece.length = (uint32_t)decode_journal_whole(piece);
-		if (piece.length == 0)
-			break;
+		if (piece.length == 0) /* the last entry, without its empty line */
+			piece.length = body.length;
 		require(decode_journal(piece, SIZE_MAX, &lines, &answer, &error) == WEIR_OK);
 		body.at += piece.length;
 		body.length -= piece.length;
