@@ -94,8 +94,8 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 		ledger->judged_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1);
 		ledger->decisions_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1 + WEIR_MARK_STORED_BYTES);
 	}
-	if (state->extra.length >=
-	    EXTRA_BYTES_3) { /* before, decisions in shadow mode were not archived: from the first on */
+	/* Before, decisions in shadow mode were not archived: they are from the topic's first on. */
+	if (state->extra.length >= EXTRA_BYTES_3) {
 		ledger->shadow_next = number_at(state->extra, EXTRA_BYTES_2);
 		ledger->shadow_last = weir_mark_read(state->extra.at + EXTRA_BYTES_2 + 8);
 	}

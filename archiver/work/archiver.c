@@ -76,8 +76,8 @@ static enum weir_status open_all(struct archiver *archiver, struct weir_error *e
 
 static void close_all(struct archiver *archiver)
 {
-	for (uint32_t i = 0; archiver->shadow != NULL && i < archiver->options.bus->partitions;
-	     i++) /* the last that is made */
+	/* The consumer that is made last: where it is, all are. */
+	for (uint32_t i = 0; archiver->shadow != NULL && i < archiver->options.bus->partitions; i++)
 		archiver_drop(archiver, i, PARTITION_EMPTY);
 	if (archiver->judged != NULL)
 		bus_of(archiver)->consumer_free(archiver->judged);

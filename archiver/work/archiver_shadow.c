@@ -41,10 +41,8 @@ void archiver_leave_shadow(struct archiver *archiver, uint32_t number)
 
 static void tell(struct archiver *archiver, const struct weir_error *error)
 {
-	char problem[WEIR_ERROR_TEXT_BYTES];
-	bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
 	archiver->shadow_failed_ms = weir_monotonic_ms();
-	if (weir_lasting_failed(&archiver->shadow_fails, archiver->options.log, told))
+	if (archiver_has_to_tell(archiver, &archiver->shadow_fails))
 		weir_fault_raise(
 			&archiver->shadow_fault, archiver->options.log, "archiver",
 			"cannot read the decisions of zones in shadow mode: %s. They are not archived meanwhile; everything else is, "
