@@ -184,7 +184,7 @@ def test_people_are_told_in_words(place):
             place.append(log, "".join(line(START_MS + i, user) for user in users for i in range(5)))
 
         block("ann", "<!channel> & @everyone", "two\nlines\u202e\u009b", "x" * 500, "[reset](https://evil.example) `" + "*" * 300, "a\u061c\u00ad\U000e0041b")
-        machine.until(lambda: "x..." in words_of(standin, path) or "xxx" in words_of(standin, path), "all are told")
+        machine.until(lambda: words_of(standin, path).count(" in zone site until 20") == 7, "all seven are told")
         text = words_of(standin, path)
         assert "blocked ann in zone site until 20" in text, text
         assert "\u202e" not in text and "\u009b" not in text and "two?lines" in text and "x" * 200 not in text
