@@ -167,13 +167,20 @@ class Stage:
         finally:
             program.stop()
 
+    def peek(self, name, key):
+        """What weir has counted of a key in a zone, once it is not late with its answer."""
+        def ask():
+            said = self.checks.check(zone=name, key=key, peek=True)[1]
+            return said if "remaining" in said else None
+        return until(ask, f"weir says what is left of {key} in {name}", running=self.weir.process)
+
     def left(self, address):
         """What remains of the site's limit."""
-        return self.checks.check(zone="site", key=address, peek=True)[1]["remaining"]
+        return self.peek("site", address)["remaining"]
 
     def counted(self, name, *parts):
         """Whether a zone has counted a request with just this key."""
-        return not self.checks.check(zone=name, key="|".join(parts), peek=True)[1]["allowed"]
+        return not self.peek(name, "|".join(parts))["allowed"]
 
     def counted_any(self, name, address, *ways):
         """Whether it has with one of these as the last part."""
@@ -292,12 +299,16 @@ def large_heads_are_judged(stage, refuses=None):
         for size in (4000, 8100, 12000, *range(14200, 15600, 100), 16100, 16200, 16300, 20000, 24000, 32000, 33000, 50000, 60000, 70000):
             one, half, third = b"a" * size, b"a" * (size // 2), b"a" * (size // 3)
             for target, host, agent in ((b"", b"a", one), (one, b"a", b"a"), (half, b"a", half), (third, third, third)):
-                number += 1
-                address = f"127.0.{8 + number // 250}.{number % 250 + 1}"
-                try:
-                    status = _status(port, address, b"GET /page?" + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nUser-Agent: " + agent + b"\r\n")
-                except (OSError, IndexError):
-                    status = 0  # a gateway may end the connection
+                head = b"GET /page?" + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nUser-Agent: " + agent + b"\r\n"
+                for _ in range(3):
+                    number += 1
+                    address, began_s = f"127.0.{8 + number // 250}.{number % 250 + 1}", time.monotonic()
+                    try:
+                        status = _status(port, address, head)
+                    except (OSError, IndexError):
+                        status = 0  # a gateway may end the connection
+                    if time.monotonic() - began_s < LATE_S:
+                        break  # else weir may have been late, and all pass
                 met.add(status)
                 assert status in (200, 400, 413, 414, 431, 0), (size, status, len(target), len(host), len(agent))
                 assert (LIMIT - stage.left(address) == 1) == (status == 200), (size, status, len(target), len(host), len(agent))

@@ -89,8 +89,13 @@ def lines_say_what_was_asked(place, begin, form, log, lacks=(), unlike=()):
             statuses = {name: [_answer(port, f"{CLIENTS}{number + 1}", *REQUESTS[name]) for _ in range(TIMES)]
                         for number, name in enumerate(REQUESTS)}
             asked = [name for name in REQUESTS if statuses[name][0] in (200, 429)]  # else it is an answer of the gateway's own
+            logged = [f"{CLIENTS}{number + 1}" for number, name in enumerate(REQUESTS) if name in asked]
+
+            def whole():
+                counts = collections.Counter(_address(line) for line in _lines(log(stage)))
+                return all(counts[address] >= TIMES for address in logged)
             with contextlib.suppress(AssertionError):
-                until(lambda: len(_lines(log(stage))) >= TIMES * len(asked), "all is logged", SETTLED_S)
+                until(whole, "all is logged", SETTLED_S)
         lines = _lines(log(stage))
         of_log = _of_log(place, b"\n".join(lines) + b"\n", form)
         counts = collections.Counter(_address(line) for line in lines)

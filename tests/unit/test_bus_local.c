@@ -442,7 +442,7 @@ static void a_bus_has_one_process(void **state)
 static void messages_are_gathered_for_a_while_if_asked(void **state)
 {
 	struct fixture *fixture = *state;
-	fixture->options.sync_delay_ms = 20;
+	fixture->options.sync_delay_ms = 1000;
 	fixture_reopen(fixture);
 	struct weir_delivery deliveries[4];
 	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, 0, 10));
