@@ -146,7 +146,7 @@ def check_networks(machine, network, one, other, is_out):
 
 def by_address():
     """A zone in which an operator blocks."""
-    return [zone("site", [sliding(5, "1m")], key=["ip"], id=1)]
+    return [zone("site", [sliding(5, "1m")], key=["ip"], id=1, block_for="1h")]
 
 
 def test_nginx_blocks_the_members_of_a_network(place):
@@ -185,7 +185,7 @@ def test_a_geo_finds_a_client_of_ipv4_at_a_socket_of_both(place):
 
 def test_which_zones_a_list_misses_is_said(place):
     """At the start, with a later policy, by a subscriber and by weir doctor."""
-    counted = zone("net", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=2)
+    counted = zone("net", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=2, block_for="1h")
     target = f"nginx-map:{place.path('weir.map')}"
     words = f"zone net counts IPv6 in networks of /64, and {target} finds no members of a network"
     machine = Machine(place, [target], by_address()).start()
@@ -209,7 +209,7 @@ def test_which_zones_a_list_misses_is_said(place):
 def test_a_list_that_finds_no_members_is_said(place):
     """A map compares texts: who blocks a network hears that this list does not help, or which form of it does."""
     others = ("nft:inet/weir/nets", "ipset:weir", f"haproxy:{place.path('none')}", "redis://:hush@127.0.0.1:1")
-    counted = zone("net", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=2)
+    counted = zone("net", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=2, block_for="1h")
     machine = Machine(place, [f"nginx-map:{place.path('weir.map')}", *others], [*by_address(), counted]).start()
     words = ("--zone", "site", "--config", machine.config, "--state", place.path("state"))
     said = place.good("block", "10.0.0.0/8", *words).out().decode()
@@ -398,7 +398,7 @@ def test_a_long_block_outlasts_the_log(place):
 
 
 def test_what_cannot_be_meant_is_refused(place):
-    zones, log = [zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))]
+    zones, log = [zone("site", [sliding(3, "1m")], id=1, block_for="1h")], [source(place.write("log", ""))]
     for gateways, words in (
             (["nginx:/etc/x"], ("gateways[0]", 'unknown target "nginx:..."', "nginx-map:PATH")),
             ([7], ("gateways[0]", "must be a target")),
@@ -424,7 +424,7 @@ def test_one_list_under_two_names_is_refused(place):
     deep = place.write("deep/map", "")
     hook = place.write("hook.json", json.dumps({"url": "https://h.example/x"}))
     os.symlink(hook, place.path("same.json"))
-    zones, log = [zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))]
+    zones, log = [zone("site", [sliding(3, "1m")], id=1, block_for="1h")], [source(place.write("log", ""))]
     for one, other in ((f"nginx-map:{deep}", "nginx-map:" + place.path("deep", "er", "..", "map")),
                        (f"nginx-map:{deep}", "nginx-geo:" + place.path("link", ".", "map")),
                        (f"file:{deep}", "file:" + place.path("other")),
@@ -456,7 +456,7 @@ def test_one_list_under_two_names_is_refused(place):
 
 
 def test_validate_shows_them(place):
-    config = place.config([zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))],
+    config = place.config([zone("site", [sliding(3, "1m")], id=1, block_for="1h")], [source(place.write("log", ""))],
                           gateways=["redis://u:secret@h:1", {"to": "nft:inet/filter/weir", "zones": ["site"]}])
     shown = place.good("validate", "--config", config).out().decode()
     assert "redis://h:1: blocks of all zones" in shown and "nft:inet/filter/weir: blocks of site" in shown, shown

@@ -296,7 +296,7 @@ def test_what_cannot_be_meant_is_refused(place):
 
 def test_only_a_file_is_replaced(place):
     """A device, a pipe or standard output stays what it is, and a link leads to the new list."""
-    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1)])
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")])
     machine.start()
     os.mkfifo(place.path("pipe"))
     os.symlink("/dev/full", place.path("full"))
