@@ -156,6 +156,40 @@ def test_a_host_that_is_not_told_is_none(place):
     weir.stop()
 
 
+def test_a_header_of_a_dash_is_none_whatever_it_is_for(place):
+    """A gateway may write "-" for what it has not got, as logs do: such a header is as one that is empty, and no error."""
+    zones = [zone("ip", [sliding(99, "1h")], key=["ip"]), zone("method", [sliding(99, "1h")], key=["method"]),
+             zone("path", [sliding(99, "1h")], key=["path"]), zone("target", [sliding(99, "1h")], key=["target"]),
+             zone("agent", [sliding(99, "1h")], key=["agent"]), zone("key", [sliding(99, "1h")], key=["x_api_key"])]
+    for number, header in enumerate(("X-Forwarded-For", "X-Real-IP", "Forwarded")):
+        weir = Weir(place, zones, state=f"state-{number}", client_ip={"header": header, "trusted": ["127.0.0.0/8"]}).ready("ip")
+        with Caller(weir.port) as caller:
+            def left(name, key):
+                return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
+            none = {header.replace("-", "_"): "-", "User-Agent": "-", "X-Api-Key": "-"}
+            for path, begin in (("/v1/nginx", "x_original"), ("/v1/forwarded", "x_forwarded")):
+                asked = {f"{begin}_method": "GET", f"{begin}_uri": "/x"}
+                assert caller.ask(path, **asked, **none)[0] == 200, (header, path)
+                assert caller.ask(path, **asked, **{**none, header.replace("-", "_"): ""})[0] == 200, (header, path)
+                assert caller.ask(path, **{**asked, f"{begin}_method": "-"}, **none)[0] == 200
+                assert caller.ask(path, **{**asked, f"{begin}_uri": "-"}, **none)[0] == 200
+                assert caller.ask(path, **{**asked, f"{begin}_uri": ""}, **none)[0] == 400
+            assert caller.ask("/v1/envoy/x", "-", **none)[0] == 200
+            assert [left("ip", key) for key in ("127.0.0.1", "-")] == [90, 99], header
+            assert [left("method", key) for key in ("GET", "-")] == [93, 99]
+            assert [left("path", key) for key in ("/x", "-", "/-", "/")] == [92, 99, 99, 99]
+            assert [left("target", key) for key in ("/x", "-")] == [92, 99]
+            assert [left(name, "-") for name in ("agent", "key")] == [99, 99]
+        with Raw(weir.port) as raw:  # lines of "-" alone are no list; an address in one of them is
+            asked = b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /lines\r\n"
+            raw.send(asked + b"%b: -\r\n%b:\r\n%b: -\r\n\r\n" % ((header.encode(),) * 3))
+            assert raw.ends().startswith(b"HTTP/1.1 200 "), header
+        with Raw(weir.port) as raw:
+            raw.send(asked + b"%b: 192.0.2.7\r\n%b: -\r\n\r\n" % ((header.encode(),) * 2))
+            assert raw.ends().startswith(b"HTTP/1.1 400 "), header
+        weir.stop()
+
+
 def test_a_target_may_be_an_address(place):
     """As a client sends it that asks by way of a proxy; its host is the request's, and the field Host says nothing."""
     zones = [zone("host", [sliding(10, "1h")], key=["host"]), zone("path", [sliding(10, "1h")], key=["path"])]

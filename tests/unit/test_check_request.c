@@ -287,7 +287,12 @@ static void walks_over_trusted_hops(void **state)
 		{NULL, " 192.0.2.7\t", "a=192.0.2.7"},
 		{NULL, "[192.0.2.7]:443", "a=192.0.2.7"},
 		{"[192.0.2.7]", "127.0.0.1", "a=192.0.2.7"},
-		{NULL, "", NULL}, /* an empty value is none */
+		{NULL, "", NULL},                  /* an empty value is none */
+		{"-", "192.0.2.9", "a=192.0.2.9"}, /* nor is "-", or a list without an element */
+		{" , ,", "192.0.2.9", "a=192.0.2.9"},
+		{"-", "", NULL},
+		{"-, 192.0.2.7", "127.0.0.1", "a=192.0.2.7"},
+		{"192.0.2.7, -", "127.0.0.1", NULL}, /* a hop that names nobody */
 		{"nobody", "127.0.0.1", NULL},
 		{"192.0.2.7, unknown", "127.0.0.1", NULL},
 	};

@@ -150,11 +150,20 @@ static struct subject subject_of(enum route route, const struct http_request *re
 	return subject;
 }
 
+/*
+ * A method of `-` is one that clients can send to nginx: it is no field, as in a line of its log, and its request is asked about as
+ * any other.
+ */
+static struct weir_span told(struct weir_span value)
+{
+	return check_request_is_none(value) ? nothing : value;
+}
+
 static void set_fields(struct check_request *fields, const struct subject *subject, const struct http_request *request)
 {
-	check_request_set(fields, weir_span_of("method"), subject->method);
-	check_request_set(fields, weir_span_of("path"), subject->target);
-	check_request_set(fields, weir_span_of("target"), subject->target);
+	check_request_set(fields, weir_span_of("method"), told(subject->method));
+	check_request_set(fields, weir_span_of("path"), told(subject->target));
+	check_request_set(fields, weir_span_of("target"), told(subject->target));
 	check_request_header(fields, weir_span_of("host"), subject->host.length > 0 ? subject->host : nothing);
 	/* Of several the last counts, which the gateway wrote. */
 	for (uint32_t i = request->header_count; i > 0; i--)
@@ -163,7 +172,7 @@ static void set_fields(struct check_request *fields, const struct subject *subje
 
 /*
  * The hops, of all fields of the name as of one list (RFC 9110, 5.3): a proxy may write a field of its own behind the one that
- * it got, as HAProxy does.
+ * it got, as HAProxy does. Where none of them says anything, there is no list.
  *
  * @param room  HTTP_HEAD_MAX_BYTES, for what is joined
  */
@@ -178,16 +187,20 @@ static struct weir_span hops_of(const struct check_request *fields, const struct
 	}
 	lower[length] = '\0';
 	uint32_t count = 0, used = 0;
+	bool any = false;
 	for (uint32_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
 		if (!http_name_is(header->name, lower))
 			continue;
+		any |= !check_request_is_none(header->value);
 		if (count++ > 0)
 			room[used++] = ','; /* no more than its name and colon took */
 		if (header->value.length > 0)
 			memcpy(room + used, header->value.at, header->value.length);
 		used += header->value.length;
 	}
+	if (!any)
+		return nothing;
 	return count > 1 ? (struct weir_span){.at = room, .length = used} : http_request_header(request, lower);
 }
 

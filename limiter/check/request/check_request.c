@@ -208,13 +208,18 @@ void check_request_set(struct check_request *request, struct weir_span name, str
 		set(request, (unsigned)field, value);
 }
 
+bool check_request_is_none(struct weir_span value)
+{
+	return value.length == 0 || (value.length == 1 && *value.at == '-');
+}
+
 void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value)
 {
 	static const struct {
 		unsigned field;
 		const char *header;
 	} standard[] = {{WEIR_FIELD_AGENT, "user-agent"}, {WEIR_FIELD_HOST, "host"}, {WEIR_FIELD_USER, "x-forwarded-user"}};
-	if (weir_span_equal(value, weir_span_of("-"))) /* which is how access logs write that there is none */
+	if (check_request_is_none(value))
 		value.length = 0;
 	for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
 		if (same_name(standard[i].header, name))
@@ -264,10 +269,10 @@ bool check_request_client(struct check_request *request, struct weir_span hops, 
 {
 	struct weir_span *ip = &request->record.fields[WEIR_FIELD_IP];
 	*ip = (struct weir_span){0};
-	if (hops.length == 0)
-		*ip = peer.length > 0 ? peer : *ip; /* an empty value is none */
-	else if (!weir_client_ip_apply(request->client_ip, hops, &request->record))
+	if (hops.length > 0 && !weir_client_ip_apply(request->client_ip, hops, &request->record))
 		return false;
+	if (ip->at == NULL && peer.length > 0) /* there are no hops, as of "-", or of a list without an element */
+		*ip = peer;
 	settle_ip(request);
 	return ip->at != NULL;
 }

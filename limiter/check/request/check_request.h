@@ -57,10 +57,13 @@ WEIR_MUST_USE enum weir_status check_request_begin(struct check_request *request
  */
 void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value);
 
+/** Whether a header's value says that there is none: it is empty, or `-` alone, as access logs write it. */
+bool check_request_is_none(struct weir_span value);
+
 /**
  * Sets what a header of HTTP gives, likewise: `agent` is User-Agent, `host` Host, `user` X-Forwarded-User; any other
  * field but these, ip, method, path, status and bytes is the header of its name, in any case, with `-` for `_`. A value
- * of `-` alone is none, too: a line of most logs cannot tell the two apart.
+ * that check_request_is_none() gives no field: a line of most logs cannot tell the two apart.
  */
 void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value);
 
@@ -70,7 +73,7 @@ const char *check_request_hops_header(const struct check_request *request);
 /**
  * Sets `ip` to the client's: seen from the right, the first of the hops that is not trusted.
  *
- * @param hops  of X-Forwarded-For, or one address that a gateway gives; absent: none
+ * @param hops  of X-Forwarded-For, or one address that a gateway gives; absent, or `-`: none
  * @param peer  who asks, which is trusted; the client where there are no hops
  * @return false: one of the hops that count is no address, so there is no client
  */
