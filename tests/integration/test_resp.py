@@ -109,6 +109,33 @@ def test_keys_meet_the_buckets_of_the_log(place):
         assert "write | and" in refused(client, "WEIR.FORWARD", "a|b", "cell", 1, 0, 0, 0)
 
 
+def test_numbers_are_read_as_by_whose_command_it_is(place):
+    """CL.THROTTLE takes what redis-cell, in Rust, takes: a plus, zeros in front. All else is read as Redis reads it, which takes neither."""
+    with model(place) as port:
+        client = Redis(port)
+        for burst in ("15", "+15", "0015", "+0015", "0" * 40 + "15"):
+            for count, period in (("30", "60"), ("+30", "060")):
+                assert client.call("CL.THROTTLE", "a", burst, count, period, "+0") == [0, 16, 16, -1, 0], burst
+        assert client.call("CL.THROTTLE", "b", "-0", "1", "+1") == [0, 1, 0, -1, 1]
+        assert client.call("CL.THROTTLE", "c", 15, 30, 60, "+2")[2] == 14
+        for wrong in ("", "+", "-", "+-1", "-+1", "--1", "++1", " 15", "15 ", "1_5", "0x10", "15.0", "1" + "0" * 18 + "0", "9" * 30, "\u0661"):
+            assert "must be a whole number" in refused(client, "CL.THROTTLE", "a", wrong, 30, 60), wrong
+        for wrong in ("+1", "01", "-0", " 1", "1 ", "", "-", "1.0"):
+            for words in (["WEIR.CHECK", "a", "site", wrong], ["WEIR.PEEK", "a", "site", wrong], ["WEIR.ALLOW", "a", "site", wrong],
+                          ["WEIR.RESERVE", "a", "site", wrong], ["WEIR.RESERVE", "a", "site", 1, wrong], ["WEIR.ALL", wrong, "a", "site", 1],
+                          ["WEIR.ALL", 1, "a", "site", wrong], ["WEIR.SETTLE", "a", "site", "0" * 32, wrong]):
+                assert refused(client, *words).startswith("ERR "), words
+            assert refused(client, "HELLO", wrong) == "ERR Protocol version is not an integer or out of range"
+            assert refused(client, "CLUSTER", "COUNTKEYSINSLOT", wrong) == "ERR value is not an integer or out of range"
+            assert refused(client, "SELECT", wrong).startswith("ERR ")
+        assert refused(client, "CLUSTER", "COUNTKEYSINSLOT", 16384) == "ERR Invalid slot"
+        assert client.call("WEIR.CHECK", "a", "site")[2] == 9, "none of these was counted"
+        for head in (b"*01\r\n$4\r\nPING\r\n", b"*+1\r\n$4\r\nPING\r\n", b"*1\r\n$04\r\nPING\r\n"):
+            with Raw(port) as raw:
+                raw.send(head)
+                assert raw.ends().startswith(b"-ERR Protocol error: invalid "), head
+
+
 def test_errors_say_what_to_do(place):
     """Of each kind one."""
     with model(place) as port:

@@ -336,6 +336,19 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 	return zone;
 }
 
+/* As redis-cell reads it, in Rust: `+15` and `0015` are 15. */
+static bool read_cell_number(struct weir_span text, int64_t *number)
+{
+	bool negative = text.length > 0 && *text.at == '-', sign = negative || (text.length > 0 && *text.at == '+');
+	struct weir_span digits = {.at = text.at + sign, .length = text.length - sign};
+	while (digits.length > 1 && *digits.at == '0')
+		digits = (struct weir_span){.at = digits.at + 1, .length = digits.length - 1};
+	if (digits.length == 0 || *digits.at == '-' || !weir_resp_number(digits, number))
+		return false;
+	*number = negative ? -*number : *number;
+	return true;
+}
+
 /* Reads the numbers behind the key, each within what a zone can have. */
 static bool read_throttle(const struct weir_resp_command *words, struct throttle *numbers, int64_t *quantity,
                           struct weir_error *error)
@@ -352,7 +365,7 @@ static bool read_throttle(const struct weir_resp_command *words, struct throttle
 	};
 	*quantity = 1;
 	for (uint32_t i = 0; i < sizeof wanted / sizeof *wanted && i + 2 < words->count; i++)
-		if (!weir_resp_number(words->words[i + 2], wanted[i].number) || *wanted[i].number < 0 ||
+		if (!read_cell_number(words->words[i + 2], wanted[i].number) || *wanted[i].number < 0 ||
 		    *wanted[i].number > wanted[i].most) {
 			(void)weir_fail(error, WEIR_INVALID, "%s must be a whole number from 0 to %lld", wanted[i].name,
 			                (long long)wanted[i].most);

@@ -97,7 +97,11 @@ bool run_hello(struct connection *connection, const struct weir_resp_command *wo
 {
 	const struct weir_span *word = words->words;
 	int64_t protocol = connection->protocol;
-	if (words->count > 1 && (!weir_resp_number(word[1], &protocol) || protocol < WEIR_RESP2 || protocol > WEIR_RESP3)) {
+	if (words->count > 1 && !weir_resp_number(word[1], &protocol)) {
+		weir_resp_error(&connection->out, "ERR Protocol version is not an integer or out of range");
+		return true;
+	}
+	if (protocol < WEIR_RESP2 || protocol > WEIR_RESP3) {
 		weir_resp_error(&connection->out, "NOPROTO unsupported protocol version");
 		return true;
 	}

@@ -150,9 +150,13 @@ bool run_cluster(struct connection *connection, const struct weir_resp_command *
 		weir_resp_array(out, 0);
 	} else if (word_is(sub, "keyslot") && words->count == 3) {
 		weir_resp_integer(out, weir_slot(words->words[2]));
-	} else if (word_is(sub, "countkeysinslot") && words->count == 3 && weir_resp_number(words->words[2], &slot) &&
-	           slot >= 0 && slot < WEIR_SLOTS) {
-		weir_resp_integer(out, 0);
+	} else if (word_is(sub, "countkeysinslot") && words->count == 3) {
+		if (!weir_resp_number(words->words[2], &slot))
+			weir_resp_error(out, "ERR value is not an integer or out of range");
+		else if (slot < 0 || slot >= WEIR_SLOTS)
+			weir_resp_error(out, "ERR Invalid slot");
+		else
+			weir_resp_integer(out, 0);
 	} else {
 		weir_resp_error(out, "ERR unknown subcommand '%.*s'. weir answers %s",
 		                (int)(sub.length < NAME_MAX_BYTES ? sub.length : NAME_MAX_BYTES), sub.at,
