@@ -17,7 +17,7 @@
 #include "limiter/check/refusals.h"
 #include "limiter/check/surface.h"
 
-enum { LINK_KINDS_MAX = 32, LINK_CONNECTIONS_DEFAULT = 10000 };
+enum { LINK_KINDS_MAX = 48, LINK_CONNECTIONS_DEFAULT = 10000 };
 
 /* What a server counts. Read by any thread. */
 struct link_figures {

@@ -10,12 +10,14 @@
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct checks_servers {
 	struct checks_servers_options options;
-	uint16_t ports[REFUSAL_SURFACES];               /* that the first worker listens on; the others follow it */
-	struct link_server **servers[REFUSAL_SURFACES]; /* by worker; each is its worker's; NULL: it has none */
+	uint16_t ports[REFUSAL_SURFACES]; /* that the first worker listens on; the others follow it */
+	/* By worker; each is its worker's; NULL: it has none, or is not open yet, while the first ones serve. */
+	struct link_server *_Atomic *servers[REFUSAL_SURFACES];
 };
 
 struct checks_servers *checks_servers_new(const struct checks_servers_options *options)
@@ -23,7 +25,7 @@ struct checks_servers *checks_servers_new(const struct checks_servers_options *o
 	struct checks_servers *servers = weir_alloc(1, sizeof *servers);
 	servers->options = *options;
 	for (int by = 0; by < REFUSAL_SURFACES; by++)
-		servers->servers[by] = weir_alloc(options->threads, sizeof(struct link_server *));
+		servers->servers[by] = weir_alloc(options->threads, sizeof *servers->servers[by]);
 	return servers;
 }
 
@@ -36,9 +38,20 @@ void checks_servers_free(struct checks_servers *servers)
 
 /* ---- by each protocol. @param request  taken ---- */
 
-static struct link_server *open_resp(const struct checks_servers_options *given, const struct link_options *common,
+static void sum_resp(void *context, struct resp_totals *totals)
+{
+	const struct checks_servers *servers = context;
+	for (uint32_t i = 0; i < servers->options.threads; i++) {
+		const struct link_server *server = atomic_load(&servers->servers[REFUSAL_RESP][i]);
+		if (server != NULL)
+			resp_server_add(server, totals);
+	}
+}
+
+static struct link_server *open_resp(struct checks_servers *servers, const struct link_options *common,
                                      struct check_request *request)
 {
+	const struct checks_servers_options *given = &servers->options;
 	const struct resp_options options = {
 		.exempt = request,
 		.users = given->users->at,
@@ -46,13 +59,16 @@ static struct link_server *open_resp(const struct checks_servers_options *given,
 		.owners = given->owners,
 		.named = given->owners != NULL && given->config->checks.advertise_host != NULL,
 		.redirect = given->config->checks.redirect,
+		.sum = sum_resp,
+		.sum_context = servers,
 	};
 	return resp_server_new(common, &options);
 }
 
-static struct link_server *open_http(const struct checks_servers_options *given, const struct link_options *common,
+static struct link_server *open_http(struct checks_servers *servers, const struct link_options *common,
                                      struct check_request *request)
 {
+	const struct checks_servers_options *given = &servers->options;
 	const struct check_http_options options = {
 		.request = request,
 		.password = given->password,
@@ -61,9 +77,10 @@ static struct link_server *open_http(const struct checks_servers_options *given,
 	return check_http_new(common, &options);
 }
 
-static struct link_server *open_grpc(const struct checks_servers_options *given, const struct link_options *common,
+static struct link_server *open_grpc(struct checks_servers *servers, const struct link_options *common,
                                      struct check_request *request)
 {
+	const struct checks_servers_options *given = &servers->options;
 	const struct grpc_options options = {
 		.request = request,
 		.password = given->password,
@@ -76,7 +93,7 @@ static struct link_server *open_grpc(const struct checks_servers_options *given,
 
 static const struct {
 	const char *name; /* as the log says it */
-	struct link_server *(*open)(const struct checks_servers_options *given, const struct link_options *common,
+	struct link_server *(*open)(struct checks_servers *servers, const struct link_options *common,
 	                            struct check_request *request);
 } protocols[] = {
 	[REFUSAL_RESP] = {"", open_resp},
@@ -124,7 +141,8 @@ static enum weir_status open_one(struct checks_servers *servers, enum refusal_su
 	enum weir_status status = make_request(options, by, &request, error);
 	if (status != WEIR_OK)
 		return status;
-	*server = servers->servers[by][worker] = protocols[by].open(options, &common, request);
+	*server = protocols[by].open(servers, &common, request);
+	atomic_store(&servers->servers[by][worker], *server);
 	const struct check_surface surface = link_server_surface(*server);
 	status = surfaces_add(all, &surface, error); /* which frees it, whatever follows */
 	return link_server_opened(*server, error) == WEIR_OK ? status : WEIR_IO;
@@ -166,7 +184,7 @@ uint64_t checks_servers_figure(const struct checks_servers *servers, enum refusa
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; servers != NULL && i < servers->options.threads; i++) {
-		const struct link_server *server = servers->servers[by][i];
+		const struct link_server *server = atomic_load(&servers->servers[by][i]);
 		if (server == NULL)
 			continue;
 		const char *figures = (const char *)&server->figures;
@@ -178,6 +196,6 @@ uint64_t checks_servers_figure(const struct checks_servers *servers, enum refusa
 const struct check_counts *checks_servers_counts(const struct checks_servers *servers, enum refusal_surface by,
                                                  uint32_t worker)
 {
-	const struct link_server *server = servers->servers[by][worker];
+	const struct link_server *server = atomic_load(&servers->servers[by][worker]);
 	return server != NULL ? server->counts : NULL;
 }

@@ -136,6 +136,45 @@ def test_numbers_are_read_as_by_whose_command_it_is(place):
                 assert raw.ends().startswith(b"-ERR Protocol error: invalid "), head
 
 
+def test_what_monitors_ask(place):
+    """INFO by sections, settings, logs that are kept empty, and no keys: all of it true, and an error for what weir does not have."""
+    with model(place) as port:
+        client = Redis(port)
+        for _ in range(5):
+            client.call("WEIR.CHECK", "a", "site")
+        refused(client, "GET", "a")
+        told = about(client)
+        assert (told["total_commands_processed"], told["connected_clients"], told["total_connections_received"]) == ("6", "1", "1"), told
+        assert about(client)["total_commands_processed"] == "7", "of which the first INFO is one"
+        assert 1 << 20 < int(told["used_memory"]) <= int(told["used_memory_peak"]) < 1 << 30 and told["used_memory_human"][-1] in "KMG", told
+        assert float(told["used_cpu_user"]) + float(told["used_cpu_sys"]) > 0 and told["blocked_clients"] == "0"
+        assert not any(name.startswith("db") for name in told), "whoever has no keys has no line of them"
+        sections = lambda *words: [line[2:] for line in client.call("INFO", *words).decode().splitlines() if line.startswith("# ")]
+        everything = ["Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules", "Cluster", "Keyspace"]
+        for words in ([], ["all"], ["ALL"], ["everything"], ["default"], ["memory", "default"]):
+            assert sections(*words) == everything, words
+        assert sections("memory", "clients", "Memory") == ["Clients", "Memory"] and client.call("INFO", "commandstats") == b""
+        settings = lambda *words: dict(zip(*[iter(client.call("CONFIG", "GET", *words))] * 2))
+        assert settings("save") == {b"save": b""} and settings("APPENDONLY") == {b"appendonly": b"no"}
+        assert settings("slowlog-*", "maxclients", "max*") == {b"slowlog-log-slower-than": b"-1", b"slowlog-max-len": b"0",
+                                                              b"maxclients": told["maxclients"].encode(), b"maxmemory-policy": b"noeviction"}
+        assert len(settings("*")) == 10 and not settings("nosuch", "requirepass", "x" * 100, "*" * 60 + "x")
+        assert refused(client, "CONFIG", "GET") == "ERR wrong number of arguments for 'config|get' command"
+        assert client.call("KEYS", "*") == [] and client.call("DBSIZE") == 0
+        for words in ([0], [0, "MATCH", "a*", "COUNT", 1000], [17, "TYPE", "string"]):
+            assert client.call("SCAN", *words) == [b"0", []], words
+        for words, why in ((["x"], "invalid cursor"), ([0, "COUNT"], "syntax error"), ([0, "COUNT", "x"], "value is not an integer or out of range"),
+                           ([0, "COUNT", 0], "syntax error"), ([0, "OF", 1], "syntax error")):
+            assert refused(client, "SCAN", *words) == f"ERR {why}", words
+        assert client.call("SLOWLOG", "GET") == client.call("SLOWLOG", "GET", 128) == client.call("LATENCY", "LATEST") == []
+        assert client.call("SLOWLOG", "LEN") == client.call("LATENCY", "RESET") == 0 and client.call("MODULE", "LIST") == []
+        assert client.call("LATENCY", "HISTOGRAM") == client.call("LATENCY", "HISTORY", "command") == []
+        for words in (["SLOWLOG", "x"], ["LATENCY", "DOCTOR"], ["MODULE", "LOAD", "x"], ["SLOWLOG", "GET", "x"], ["SLOWLOG", "GET", -2]):
+            assert refused(client, *words).startswith("ERR "), words
+        for words in (["MEMORY", "USAGE", "a"], ["OBJECT", "ENCODING", "a"], ["TYPE", "a"], ["MONITOR"], ["SYNC"], ["COMMANDLOG", "LEN"]):
+            assert refused(client, *words).startswith(f"ERR unknown command '{words[0]}'"), words
+
+
 def test_errors_say_what_to_do(place):
     """Of each kind one."""
     with model(place) as port:
@@ -273,13 +312,13 @@ def test_both_protocols(place):
     """RESP2 until HELLO 3, and what differs: maps and nothing."""
     with model(place) as port, Raw(port) as connection:
         connection.answers(command("CLIENT", "GETNAME"), b"$-1\r\n")
-        connection.answers(command("CONFIG", "GET", "save"), b"*0\r\n")
+        connection.answers(command("CONFIG", "GET", "save"), b"*2\r\n$4\r\nsave\r\n$0\r\n\r\n")
         connection.send(command("HELLO", 3, "SETNAME", "gate") + command("CLIENT", "GETNAME"))
         connection.send(b"RESET\r\nQUIT\r\n")
         came = connection.ends()
         assert came.startswith(b"%7\r\n") and b"$5\r\nproto\r\n:3\r\n" in came and b"$4\r\ngate\r\n+RESET\r\n+OK\r\n" in came, came
     with model(place) as port, Raw(port) as connection:
-        connection.send(b"HELLO 3\r\nCONFIG GET *\r\nCLIENT GETNAME\r\nHELLO 2\r\nCLIENT GETNAME\r\nQUIT\r\n")
+        connection.send(b"HELLO 3\r\nCONFIG GET nosuch\r\nCLIENT GETNAME\r\nHELLO 2\r\nCLIENT GETNAME\r\nQUIT\r\n")
         came = connection.ends()
         assert b"%0\r\n_\r\n*14\r\n" in came and came.endswith(b"$-1\r\n+OK\r\n"), came
 

@@ -144,6 +144,50 @@ def test_redis_cli(place):
         assert "max_burst" in run("redis-cli", port, "COMMAND", "DOCS", "cl.throttle")
 
 
+def rows_of_stat(port, count):
+    """Rows of `redis-cli --stat`, each by its columns; it would never end by itself."""
+    # pylint: disable-next=consider-using-with
+    asking = subprocess.Popen([find("redis-cli"), "-p", str(port), "-i", "0.05", "--stat"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = [asking.stdout.readline().split() for _ in range(2 + count)]
+    finally:
+        asking.kill()
+        asking.wait()
+        asking.stdout.close()
+    assert lines[1] == ["keys", "mem", "clients", "blocked", "requests", "connections"], lines
+    return lines[2:]
+
+
+def test_monitors(place):
+    """What redis-cli shows of a server is there, and true of all threads together; what looks for keys ends, as there are none."""
+    with served(place, "weir run") as port:
+        clients = [plain_client(redis, port) for _ in range(16)]  # with both of its threads
+        for client in clients:
+            client.ping()
+        first, *_, last = rows_of_stat(port, 4)
+        for row in (first, last):
+            keys, memory, connected, blocked, requests = row[:5]
+            assert (keys, blocked) == ("0", "0") and memory[-1] in "KMG" and float(memory[:-1]) > 0, row
+            assert int(connected) == 17 and int(requests) > 17 and int(row[-1]) >= 17, row
+        assert int(last[4]) > int(first[4]) and row[5].startswith("(+"), (first, last)
+        seen = {client.info("clients")["connected_clients"] for client in clients}
+        assert len(seen) == 1, f"one number, whichever thread is asked: {seen}"
+        assert {client.config_get("maxclients")["maxclients"] for client in clients} == {str(clients[0].info()["maxclients"])}
+        for words, wanted in ((["--bigkeys"], "Sampled 0 keys"), (["--memkeys"], "Sampled 0 keys"), (["--hotkeys"], "summary"),
+                              (["--scan"], ""), (["--latency", "-i", "0.2"], "0 "), (["INFO", "memory"], "used_memory_human:")):
+            assert wanted in run("redis-cli", port, *words), words
+        done = subprocess.run([find("redis-cli"), "-p", str(port), "--rdb", place.path("x.rdb")], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        assert done.returncode != 0 and "unknown command 'SYNC'" in done.stdout + done.stderr, done
+        done = subprocess.run([find("redis-benchmark"), "-p", str(port), "-n", "100", "PING"], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=True)
+        assert "CONFIG" not in done.stdout + done.stderr and 'host configuration "save"' in done.stdout, done
+        for client in clients:  # as Datadog's check asks, and the exporter for Prometheus
+            assert client.slowlog_get(int(client.config_get("slowlog-max-len")["slowlog-max-len"])) == [] and client.slowlog_len() == 0
+            assert client.info("all")["total_commands_processed"] > 0 and client.latency_latest() == [] and list(client.scan_iter()) == []
+            client.close()
+
+
 def test_redis_benchmark(place):
     """Many connections and pipelines: every request is answered, and as many pass as the limit says."""
     with model(place) as port:

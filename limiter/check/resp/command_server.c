@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients and people ask about the server: INFO, COMMAND, CLUSTER. Of what a Redis would say, what some client reads. */
+/* What clients and people ask about the server: COMMAND, CLUSTER. Of what a Redis would say, what some client reads. */
 #include "common/bytes/hash.h"
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 enum { BUS_PORT_OFFSET = 10000, DOC_MEMBERS = 3, INFO_MEMBERS = 10 };
 
@@ -162,57 +161,6 @@ bool run_cluster(struct connection *connection, const struct weir_resp_command *
 		                (int)(sub.length < NAME_MAX_BYTES ? sub.length : NAME_MAX_BYTES), sub.at,
 		                command_find(words->words[0])->summary);
 	}
-	return true;
-}
-
-/* ---- INFO, CONFIG, DBSIZE ---- */
-
-bool run_info(struct connection *connection, const struct weir_resp_command *words)
-{
-	const struct resp_server *server = connection->server;
-	const struct link_figures *figures = &server->base.figures;
-	struct weir_text text = {0};
-	struct nodes nodes;
-	uint64_t commands = weir_counter_read(&figures->unknown);
-	(void)words; /* all of it is short */
-	for (uint32_t i = 0; i < command_count(); i++)
-		commands += weir_counter_read(&figures->kinds[i]);
-	nodes_read(connection, &nodes);
-	weir_text_printf(&text,
-	                 "# Server\r\nredis_version:%s\r\nweir_version:%s\r\nredis_mode:cluster\r\nos:Linux\r\n"
-	                 "arch_bits:64\r\nprocess_id:%d\r\nrun_id:%s\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n",
-	                 RESP_AS_REDIS_VERSION, WEIR_VERSION, (int)getpid(), nodes.at[0].id, nodes.at[0].port,
-	                 (long long)((server->base.now_ms - server->started_ms) / 1000));
-	nodes_free(&nodes);
-	weir_text_printf(&text, "\r\n# Clients\r\nconnected_clients:%u\r\nmaxclients:%u\r\n", server->base.connection_count,
-	                 server->base.options.connections);
-	weir_text_printf(&text, "\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\n");
-	weir_text_printf(&text,
-	                 "total_connections_received:%llu\r\nrejected_connections:%llu\r\n"
-	                 "total_commands_processed:%llu\r\nchecks_in_flight:%llu\r\nbuffered_bytes:%zu\r\n",
-	                 (unsigned long long)weir_counter_read(&figures->accepted),
-	                 (unsigned long long)weir_counter_read(&figures->refused), (unsigned long long)commands,
-	                 (unsigned long long)weir_counter_read(&figures->in_flight), server->base.buffered);
-	weir_text_printf(
-		&text, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:1\r\n");
-	weir_resp_bulk(&connection->out, weir_text_span(&text));
-	weir_text_deinit(&text);
-	return true;
-}
-
-bool run_config(struct connection *connection, const struct weir_resp_command *words)
-{
-	if (word_is(words->words[1], "get"))
-		weir_resp_map(&connection->out, 0, connection->protocol);
-	else
-		weir_resp_error(&connection->out, "ERR settings are in weir's configuration, and are not changed here");
-	return true;
-}
-
-bool run_dbsize(struct connection *connection, const struct weir_resp_command *words)
-{
-	(void)words;
-	weir_resp_integer(&connection->out, 0);
 	return true;
 }
 

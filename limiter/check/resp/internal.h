@@ -197,9 +197,11 @@ command_run run_all;                                                           /
 command_run run_reserve, run_settle, run_release;                              /* command_reserve.c */
 
 command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
-	run_reset;                                                          /* command_client.c */
-command_run run_info, run_cluster, run_config, run_dbsize, run_command; /* command_server.c */
-command_run run_multi, run_exec, run_discard;                           /* command_multi.c */
+	run_reset;                        /* command_client.c */
+command_run run_cluster, run_command; /* command_server.c */
+command_run run_info, run_config, run_dbsize, run_keys, run_scan, run_slowlog, run_latency,
+	run_module;                               /* command_info.c */
+command_run run_multi, run_exec, run_discard; /* command_multi.c */
 /** The ask of a check of a key as a caller wrote it; NULL: see below, `more` says what to return. */
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                              enum reply_form form, bool *more);

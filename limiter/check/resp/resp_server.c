@@ -92,3 +92,17 @@ struct link_server *resp_server_new(const struct link_options *common, const str
 	make_id(server);
 	return &server->base;
 }
+
+void resp_server_add(const struct link_server *server, struct resp_totals *totals)
+{
+	const struct link_figures *figures = &server->figures;
+	totals->servers++;
+	totals->connections += weir_counter_read(&figures->connections);
+	totals->accepted += weir_counter_read(&figures->accepted);
+	totals->refused += weir_counter_read(&figures->refused);
+	totals->in_flight += weir_counter_read(&figures->in_flight);
+	totals->buffered_bytes += weir_counter_read(&figures->buffered_bytes);
+	totals->commands += weir_counter_read(&figures->unknown);
+	for (uint32_t i = 0; i < command_count(); i++)
+		totals->commands += weir_counter_read(&figures->kinds[i]);
+}

@@ -33,6 +33,12 @@ enum {
 	RESP_LOGIN_DEFAULT_MS = 10000,
 };
 
+/* What the servers of a process have counted. */
+struct resp_totals {
+	uint32_t servers;
+	uint64_t connections, accepted, refused, commands, in_flight, buffered_bytes;
+};
+
 /* Where nothing can be judged, the answer is -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0. */
 struct resp_options {
 	const struct resp_user *users; /* borrowed while the server lives; none: whoever connects may ask */
@@ -43,10 +49,15 @@ struct resp_options {
 	int64_t idle_ms;       /* after which a connection is closed; 0: never */
 	int64_t login_ms;      /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
 	struct check_request *exempt; /* knows which keys are; taken. NULL: none is */
+	/** Adds up all servers of the process, for INFO. @param totals  zeros. NULL: this server tells of itself alone */
+	void (*sum)(void *context, struct resp_totals *totals);
+	void *sum_context;
 };
 
 /** @return a server of connections; link_server_free() */
 struct link_server *resp_server_new(const struct link_options *common, const struct resp_options *options);
+/** Adds what a server has counted. @thread any */
+void resp_server_add(const struct link_server *server, struct resp_totals *totals);
 /** The name of a command that is counted, lower case; NULL: there are no more. */
 const char *resp_command_name(uint32_t index);
 
