@@ -24,6 +24,7 @@ enum {
 	ERROR_RETRY_MS = 30000,   /* for one with an error that a person must fix */
 	FENCED_APART_MS = 300000, /* one that is fenced again within this time is not merely moved */
 	BACKFILL_SEGMENTS = 16,   /* read at once: few enough to delay nothing */
+	LOAD_AHEAD_MS = 2000,     /* for so long a checkpoint that is due waits for what checks wait for */
 };
 
 void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
@@ -425,6 +426,18 @@ static void load_for_checks(struct partition *partition)
 	partition_submit(partition, job);
 }
 
+/*
+ * Whether a checkpoint waits until checks have what they wait for. Where checkpoints follow one another faster than the store reads,
+ * each load would be outdated when it comes. Not where room or the owner's leaving waits for the checkpoint.
+ */
+static bool load_goes_first(const struct partition *partition, int64_t now_ms)
+{
+	const struct partition_checks *checks = &partition->checks;
+	int64_t interval_ms = partition->tools->core->options.config->limiter.checkpoint_interval_ms;
+	return checks->loading && checks->outdated && partition->state == PARTITION_LIVE &&
+	       now_ms - partition->checkpointing.cut_ms < interval_ms + LOAD_AHEAD_MS;
+}
+
 void partition_checkpoint(struct partition *partition, int64_t now_ms)
 {
 	const struct worker_core *core = partition->tools->core;
@@ -434,7 +447,7 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 	bool due = !partition_state_receives(partition->state) ||
 	           checkpointing_is_due(checkpointing, partition->lane,
 	                                core->options.config->limiter.checkpoint_interval_ms, now_ms);
-	if (due && !partition_state_loads(partition->state))
+	if (due && !partition_state_loads(partition->state) && !load_goes_first(partition, now_ms))
 		checkpointing_cut(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	checkpointing_go_on(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
@@ -491,12 +504,25 @@ static bool is_outdated(const struct partition *partition, const struct checkpoi
 	return (job->later || job->checks) && job->stored != partition->checkpointing.stored;
 }
 
+/* Reads the same once more. @return false: nobody waits for it any more */
+static bool load_again(struct partition *partition, const struct checkpoint_job *job)
+{
+	if (!job->checks || !partition->checks.loading || !partition_state_receives(partition->state))
+		return false;
+	struct checkpoint_job *again = partition_load_job(partition, job->segments, job->segment_count);
+	again->checks = partition->checks.outdated = true;
+	partition_submit(partition, again);
+	return true;
+}
+
 static void be_loaded(struct partition *partition, struct checkpoint_job *job)
 {
 	enum weir_status status = job->status;
 	if (job->later)
 		partition->backfill = BACKFILL_IDLE;
 	if (!partition_state_works(partition->state))
+		return;
+	if (status == WEIR_OK && is_outdated(partition, job) && load_again(partition, job))
 		return;
 	if (status == WEIR_OK && !is_outdated(partition, job))
 		status = checkpoint_load(partition->lane, job->segments, job->segment_count, &job->blobs, &job->error);

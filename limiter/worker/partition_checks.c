@@ -314,7 +314,7 @@ static void ask_parked(struct partition_checks *checks, enum check_why why)
 
 void partition_checks_loaded(struct partition_checks *checks)
 {
-	checks->loading = false;
+	checks->loading = checks->outdated = false;
 	ask_parked(checks, CHECK_WHY_LOADING);
 }
 
@@ -396,7 +396,7 @@ void partition_checks_close(struct partition_checks *checks)
 	weir_text_clear(&checks->unsent);
 	checks->sent_first = checks->sent_count = checks->unacknowledged = 0;
 	checks->closed = checks->acknowledged = 0;
-	checks->loading = false;
+	checks->loading = checks->outdated = false;
 	checks->lane = NULL;
 }
 

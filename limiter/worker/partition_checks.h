@@ -85,6 +85,7 @@ struct partition_checks {
 	bool leaving;         /* no marker is sent any more: it would not be read here */
 	bool proved;          /* the log says that another has the partition, and the store that nobody has */
 	bool loading;         /* a job for them is at checkpoint I/O */
+	bool outdated;        /* what was loaded last for them came too late, as a checkpoint was stored meanwhile */
 };
 
 void partition_checks_init(struct partition_checks *checks, uint32_t number, struct publisher *publisher,

@@ -406,6 +406,93 @@ static void a_durable_answer_waits_for_the_acknowledgement(void **state)
 	callers_free(callers);
 }
 
+/* ---- keys that are only in the store ---- */
+
+enum { COLD_KEYS = 1500, WARM_KEYS = 16, ASKED_KEYS = 4, LOADED_WITHIN_MS = 10000 };
+
+/* Asks for keys that are in memory, all the time: so each partition has something to store. */
+struct warmth {
+	struct callers *callers;
+	pthread_t thread;
+	_Atomic bool stop;
+};
+
+static void *keep_warm(void *context)
+{
+	struct warmth *warmth = context;
+	char key[16];
+	while (!warmth->stop) {
+		for (uint32_t i = 0; i < WARM_KEYS; i++) {
+			snprintf(key, sizeof key, "warm%u", i);
+			(void)answer_of(warmth->callers, call(warmth->callers, 0, key, false, false));
+		}
+		usleep(5000); /* more often than a checkpoint is due */
+	}
+	return NULL;
+}
+
+static void ask_each(struct callers *callers, const char *name, uint32_t count)
+{
+	char key[16];
+	uint64_t first = callers->called;
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(key, sizeof key, "%s%u", name, i);
+		call(callers, 0, key, false, false);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct check_answer answer = answer_of(callers, first + i);
+		if (answer.outcome == CHECK_UNAVAILABLE)
+			answer = insist(callers, 0, callers->calls[first + i].key);
+		assert_int_equal(answer.outcome, CHECK_PASSED);
+	}
+}
+
+/*
+ * A store that reads more slowly than checkpoints follow one another: what it gives is older than the last checkpoint, each time.
+ * A key that was not asked for since the limiter came back is answered all the same.
+ */
+static void a_key_is_loaded_while_checkpoints_follow_one_another(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	struct warmth warmth = {.callers = callers};
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	ask_each(callers, "cold", COLD_KEYS);
+	ask_each(callers, "warm", WARM_KEYS);
+	process_stop(process, true);
+
+	struct callers *later = callers_new(1);
+	stage->scene->checks = &later->checks;
+	warmth.callers = later;
+	faults.read_takes_ms = 70; /* checkpoint_interval, twice */
+	process_start(process, stage->scene, false, 0);
+	ask_each(later, "warm", WARM_KEYS);
+	assert_int_equal(pthread_create(&warmth.thread, NULL, keep_warm, &warmth), 0);
+	usleep(200000);
+	int64_t began_ms = weir_monotonic_ms();
+	for (uint32_t i = 0; i < ASKED_KEYS; i++) {
+		char key[16];
+		struct check_answer answer;
+		snprintf(key, sizeof key, "cold%u", COLD_KEYS / 2 + i * 31);
+		do {
+			usleep(5000);
+			answer = answer_of(later, call(later, 0, key, false, false));
+			if (weir_monotonic_ms() - began_ms > LOADED_WITHIN_MS)
+				fail_msg("%s is not loaded: %s", key, check_why_word(answer.why));
+		} while (answer.outcome == CHECK_UNAVAILABLE);
+		assert_int_equal(answer.outcome, CHECK_PASSED);
+		assert_int_equal(answer.remaining, LIMIT - 2); /* what was counted before is among it */
+	}
+	faults.read_takes_ms = 0;
+	warmth.stop = true;
+	pthread_join(warmth.thread, NULL);
+	process_stop(process, true);
+	callers_free(callers);
+	callers_free(later);
+}
+
 /* Nothing waits for a bus without room: the frame is kept, and what was answered is in the log afterwards. */
 static void a_full_bus_holds_up_nobody(void **state)
 {
@@ -495,6 +582,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_log, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_key_is_loaded_while_checkpoints_follow_one_another, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_full_bus_holds_up_nobody, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(no_more_pass_while_partitions_move, set_up, stage_tear_down),
 	};

@@ -45,6 +45,7 @@ struct faults {
 	_Atomic int hidden_policy; /* the store does not show this version; 0: it shows all */
 	_Atomic int producers;     /* made */
 	_Atomic int send_takes_ms; /* each */
+	_Atomic int read_takes_ms; /* of segments, behind the reading */
 	_Atomic bool full;         /* nothing more is accepted */
 	_Atomic bool deaf;         /* nothing is received */
 	_Atomic int withheld;      /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
@@ -209,6 +210,19 @@ static enum weir_status faulty_archive(struct weir_store *store, int role, const
 	return scene_faulty->own_store->archive(store, role, batch, states, count, names, values, note_count, error);
 }
 
+/* What it has read is of when it began. */
+static enum weir_status slow_read(struct weir_store *store, uint32_t partition, uint64_t epoch, uint64_t at_least,
+                                  const uint32_t *segments, size_t count,
+                                  enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
+                                  void *context, struct weir_error *error)
+{
+	enum weir_status status = scene_faulty->own_store->read_segments(store, partition, epoch, at_least, segments, count,
+	                                                                 each, context, error);
+	if (faults.read_takes_ms > 0)
+		usleep((useconds_t)faults.read_takes_ms * 1000);
+	return status;
+}
+
 struct policies_shown {
 	enum weir_status (*each)(void *context, uint64_t version, struct weir_span text);
 	void *context;
@@ -281,6 +295,7 @@ static inline struct scene *scene_new(bool faulty)
 	scene->store_ops = *scene->own_store;
 	scene->store_ops.take = faulty_take;
 	scene->store_ops.archive = faulty_archive;
+	scene->store_ops.read_segments = slow_read;
 	scene->store_ops.policy_each = faulty_policy_each;
 	return scene;
 }
