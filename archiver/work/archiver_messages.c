@@ -157,16 +157,9 @@ bool archiver_take_decision(struct archiver *archiver, struct ledger *ledger, co
 	return true;
 }
 
-bool archiver_has_to_tell(struct archiver *archiver, struct weir_lasting *fails)
-{
-	char problem[WEIR_ERROR_TEXT_BYTES];
-	bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
-	return weir_lasting_failed(fails, archiver->options.log, told);
-}
-
 void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error)
 {
-	if (archiver_has_to_tell(archiver, &archiver->bus_fails))
+	if (weir_bus_failure_lasts(archiver->options.bus, &archiver->bus_fails, archiver->options.log))
 		weir_fault_raise(
 			&archiver->bus_fault, archiver->options.log, "archiver",
 			"cannot read the topics: %s. Nothing is archived meanwhile; verdicts go on, and nothing is lost "

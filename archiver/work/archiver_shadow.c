@@ -42,7 +42,7 @@ void archiver_leave_shadow(struct archiver *archiver, uint32_t number)
 static void tell(struct archiver *archiver, const struct weir_error *error)
 {
 	archiver->shadow_failed_ms = weir_monotonic_ms();
-	if (archiver_has_to_tell(archiver, &archiver->shadow_fails))
+	if (weir_bus_failure_lasts(archiver->options.bus, &archiver->shadow_fails, archiver->options.log))
 		weir_fault_raise(
 			&archiver->shadow_fault, archiver->options.log, "archiver",
 			"cannot read the decisions of zones in shadow mode: %s. They are not archived meanwhile; everything else is, "

@@ -115,8 +115,6 @@ void archiver_take_messages(struct archiver *archiver, const struct weir_message
                             archiver_take *take);
 /** Takes a decision of either mode; what is none is counted and skipped. Always true. */
 bool archiver_take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message);
-/** Whether a failure of the bus lasts, and the bus does not say so itself. @param fails  of what fails */
-bool archiver_has_to_tell(struct archiver *archiver, struct weir_lasting *fails);
 /** The bus has failed: what that means, and what it says, where it lasts and the bus does not say so itself. */
 void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error);
 /** Whether every live partition has been read up to `ends`, from archiver_ends(). */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all kinds of bus share: the topics' names and numbers of partitions, and whether a topic is still the same. */
+/*
+ * What all kinds of bus share: the topics' names and numbers of partitions, whether a failure is worth a line, and whether a
+ * topic is still the same.
+ */
 #include "common/bus/bus.h"
 
 #include "common/base/clock.h"
+#include "common/log/log.h"
 
 #include <assert.h>
 #include <time.h>
@@ -28,6 +32,12 @@ bool weir_topic_may_be_missed(enum weir_topic topic)
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions)
 {
 	return topic == WEIR_TOPIC_POLICY || topic == WEIR_TOPIC_DEADLETTER ? 1 : partitions;
+}
+
+bool weir_bus_failure_lasts(struct weir_bus *bus, struct weir_lasting *lasting, const struct weir_log *log)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	return weir_lasting_failed(lasting, log, bus->ops->problem(bus, problem, sizeof problem));
 }
 
 /* ---- whether a topic is still the same ---- */

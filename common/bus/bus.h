@@ -173,6 +173,18 @@ struct weir_bus {
 	uint32_t partitions; /* of events, judged and decisions */
 };
 
+struct weir_lasting;
+struct weir_log;
+
+/**
+ * A call of a bus has failed: whether that is worth a line of the caller's own.
+ *
+ * @param lasting  of what fails, which weir_lasting_worked() ends
+ * @return whether it has failed for a while, and the bus has no problem of which it tells itself
+ * @thread as weir_lasting_failed()
+ */
+bool weir_bus_failure_lasts(struct weir_bus *bus, struct weir_lasting *lasting, const struct weir_log *log);
+
 /**
  * Reads the mark of the message at an offset, or of the first one after it.
  *

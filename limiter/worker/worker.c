@@ -105,9 +105,7 @@ static int wait_ms(const struct worker *worker)
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
-		char problem[WEIR_ERROR_TEXT_BYTES];
-		bool told = worker->core.bus->problem(worker->core.options.bus, problem, sizeof problem);
-		if (weir_lasting_failed(&worker->consumer_fails, worker->core.options.log, told))
+		if (weir_bus_failure_lasts(worker->core.options.bus, &worker->consumer_fails, worker->core.options.log))
 			weir_fault_raise(
 				&worker->consumer_fault, worker->core.options.log, "limiter",
 				"cannot read the log: %s. Nothing is judged meanwhile, and nothing is lost while the log keeps "

@@ -434,9 +434,7 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
 	else if (status != WEIR_INVALID && out_of_patience(subscriber) && !feed_caught_up(feed))
 		return status == WEIR_IO ? status : report_blocked_feed(subscriber, error);
 	if (status == WEIR_IO) {
-		char problem[WEIR_ERROR_TEXT_BYTES];
-		bool told = subscriber->bus->ops->problem(subscriber->bus, problem, sizeof problem);
-		if (weir_lasting_failed(&subscriber->feed_fails, subscriber->options.log, told))
+		if (weir_bus_failure_lasts(subscriber->bus, &subscriber->feed_fails, subscriber->options.log))
 			weir_fault_raise(&subscriber->feed_fault, subscriber->options.log, "decisions",
 			                 "cannot read the decisions: %s. The list stays as it is, without new blocks. Retrying "
 			                 "(runbook: gateway-not-blocking)",
