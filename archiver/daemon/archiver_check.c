@@ -27,10 +27,10 @@ static bool read_rows(const struct weir_check *check, struct weir_store *store, 
 		if (status == WEIR_OK)
 			status = ledger_restore(ledger, &row, &error);
 		positions->known[i] = status == WEIR_OK && !ledger->fresh;
-		positions->judged[i] = ledger->judged_next;
-		positions->decisions[i] = ledger->decisions_next;
-		positions->judged_marks[i] = ledger->judged_last;
-		positions->decisions_marks[i] = ledger->decisions_last;
+		positions->judged[i] = ledger->positions[WEIR_TOPIC_JUDGED].next;
+		positions->decisions[i] = ledger->positions[WEIR_TOPIC_DECISIONS].next;
+		positions->judged_marks[i] = ledger->positions[WEIR_TOPIC_JUDGED].last;
+		positions->decisions_marks[i] = ledger->positions[WEIR_TOPIC_DECISIONS].last;
 		ledger_free(ledger);
 	}
 	if (status != WEIR_OK)

@@ -76,6 +76,7 @@ bool ledger_next_number(struct weir_span extra, uint64_t *number)
 enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partition_state *state,
                                 struct weir_error *error)
 {
+	struct ledger_position *at = ledger->positions;
 	ledger->epoch = state->epoch;
 	ledger->checkpoint = state->checkpoint;
 	ledger->clock_ms = state->clock_ms;
@@ -87,37 +88,38 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 		return weir_fail(error, WEIR_NEWER, "partition %u was archived by a newer version of weir", ledger->partition);
 	if (!is_extra(state->extra))
 		return weir_fail(error, WEIR_INVALID, "partition %u: the archiver's state is damaged", ledger->partition);
-	ledger->judged_next = state->next_offset;
-	ledger->decisions_next = number_at(state->extra, 1);
+	at[WEIR_TOPIC_JUDGED].next = state->next_offset;
+	at[WEIR_TOPIC_DECISIONS].next = number_at(state->extra, 1);
 	ledger->events_next = number_at(state->extra, 9);
 	if (state->extra.length >= EXTRA_BYTES_2) {
-		ledger->judged_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1);
-		ledger->decisions_last = weir_mark_read(state->extra.at + EXTRA_BYTES_1 + WEIR_MARK_STORED_BYTES);
+		at[WEIR_TOPIC_JUDGED].last = weir_mark_read(state->extra.at + EXTRA_BYTES_1);
+		at[WEIR_TOPIC_DECISIONS].last = weir_mark_read(state->extra.at + EXTRA_BYTES_1 + WEIR_MARK_STORED_BYTES);
 	}
 	/* Before, decisions in shadow mode were not archived: they are from the topic's first on. */
 	if (state->extra.length >= EXTRA_BYTES_3) {
-		ledger->shadow_next = number_at(state->extra, EXTRA_BYTES_2);
-		ledger->shadow_last = weir_mark_read(state->extra.at + EXTRA_BYTES_2 + 8);
+		at[WEIR_TOPIC_SHADOW].next = number_at(state->extra, EXTRA_BYTES_2);
+		at[WEIR_TOPIC_SHADOW].last = weir_mark_read(state->extra.at + EXTRA_BYTES_2 + 8);
 	}
 	return WEIR_OK;
 }
 
 void ledger_state(const struct ledger *ledger, struct weir_partition_state *state, struct weir_text *extra)
 {
+	const struct ledger_position *at = ledger->positions;
 	weir_text_clear(extra);
 	uint8_t head[EXTRA_BYTES_1] = {EXTRA_VERSION}, shadow[8];
-	weir_bytes_put(head + 1, 8, ledger->decisions_next);
+	weir_bytes_put(head + 1, 8, at[WEIR_TOPIC_DECISIONS].next);
 	weir_bytes_put(head + 9, 8, ledger->events_next);
-	weir_bytes_put(shadow, 8, ledger->shadow_next);
+	weir_bytes_put(shadow, 8, at[WEIR_TOPIC_SHADOW].next);
 	weir_text_append(extra, head, sizeof head);
-	weir_mark_append(extra, &ledger->judged_last);
-	weir_mark_append(extra, &ledger->decisions_last);
+	weir_mark_append(extra, &at[WEIR_TOPIC_JUDGED].last);
+	weir_mark_append(extra, &at[WEIR_TOPIC_DECISIONS].last);
 	weir_text_append(extra, shadow, sizeof shadow);
-	weir_mark_append(extra, &ledger->shadow_last);
+	weir_mark_append(extra, &at[WEIR_TOPIC_SHADOW].last);
 	*state = (struct weir_partition_state){.partition = ledger->partition,
 	                                       .epoch = ledger->epoch,
 	                                       .checkpoint = ledger->checkpoint + 1,
-	                                       .next_offset = ledger->judged_next,
+	                                       .next_offset = at[WEIR_TOPIC_JUDGED].next,
 	                                       .clock_ms = ledger->clock_ms,
 	                                       .policy_version = ledger->policy_version,
 	                                       .extra = {extra->at, (uint32_t)extra->length}};
@@ -215,18 +217,13 @@ void ledger_decision(struct ledger *ledger, enum weir_topic topic, uint64_t offs
 
 void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset)
 {
-	*(topic == WEIR_TOPIC_JUDGED   ? &ledger->judged_next
-	  : topic == WEIR_TOPIC_SHADOW ? &ledger->shadow_next
-	                               : &ledger->decisions_next) = offset + 1;
+	ledger->positions[topic].next = offset + 1;
 	ledger->changed = true;
 }
 
 void ledger_mark(struct ledger *ledger, const struct weir_message *message)
 {
-	*(message->topic == WEIR_TOPIC_JUDGED   ? &ledger->judged_last
-	  : message->topic == WEIR_TOPIC_SHADOW ? &ledger->shadow_last
-	                                        : &ledger->decisions_last) =
-		weir_mark_of(message->payload, message->offset, message->appended_ms);
+	ledger->positions[message->topic].last = weir_mark_of(message->payload, message->offset, message->appended_ms);
 }
 
 size_t ledger_size(const struct ledger *ledger)

@@ -31,14 +31,16 @@ struct ledger_event {
 	size_t bucket_at;
 };
 
+/* How far a topic is taken. */
+struct ledger_position {
+	uint64_t next;         /* the next offset */
+	struct weir_mark last; /* of the message before it: whether the topic is still the same */
+};
+
 struct ledger {
 	uint32_t partition;
-	uint64_t epoch, checkpoint; /* stored */
-	uint64_t judged_next;       /* the judged topic's next offset */
-	uint64_t decisions_next;    /* likewise of decisions */
-	uint64_t shadow_next;       /* likewise of decisions in shadow mode */
-	/* Of the messages before these: whether a topic is still the same. */
-	struct weir_mark judged_last, decisions_last, shadow_last;
+	uint64_t epoch, checkpoint;                         /* stored */
+	struct ledger_position positions[WEIR_TOPIC_COUNT]; /* of judged, decisions, and those in shadow mode */
 	uint64_t events_next;    /* the first number of a record of events whose judged frame has not been taken */
 	int64_t clock_ms;        /* the highest sending time so far */
 	uint64_t policy_version; /* of the newest frame */

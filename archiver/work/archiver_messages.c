@@ -242,8 +242,10 @@ void archiver_tell_places(struct archiver *archiver)
 		struct place *place = &archiver->places[i];
 		bool live = archiver->partitions[i].state == PARTITION_LIVE;
 		if (live) {
-			atomic_store(&place->judged_next, next_of(archiver, archiver->judged, i, ledger->judged_next));
-			atomic_store(&place->decisions_next, next_of(archiver, archiver->decisions, i, ledger->decisions_next));
+			const struct ledger_position *at = ledger->positions;
+			atomic_store(&place->judged_next, next_of(archiver, archiver->judged, i, at[WEIR_TOPIC_JUDGED].next));
+			atomic_store(&place->decisions_next,
+			             next_of(archiver, archiver->decisions, i, at[WEIR_TOPIC_DECISIONS].next));
 			atomic_store(&place->clock_ms, ledger->clock_ms);
 		}
 		atomic_store(&place->live, live);
@@ -281,12 +283,12 @@ uint64_t *archiver_ends(struct archiver *archiver)
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends)
 {
 	uint32_t count = archiver->options.bus->partitions;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct partition *partition = &archiver->partitions[i];
-		const struct ledger *ledger = partition->ledger;
-		if (partition->state == PARTITION_LIVE &&
-		    (ledger->judged_next < ends[i] || ledger->decisions_next < ends[count + i] ||
-		     (partition->shadow_due_ms == 0 && ledger->shadow_next < ends[2 * count + i])))
+	for (uint32_t i = 0; i < TOPICS * count; i++) {
+		const struct partition *partition = &archiver->partitions[i % count];
+		enum weir_topic topic = topics[i / count];
+		bool waited_for =
+			partition->state == PARTITION_LIVE && (topic != WEIR_TOPIC_SHADOW || partition->shadow_due_ms == 0);
+		if (waited_for && partition->ledger->positions[topic].next < ends[i])
 			return false;
 	}
 	return true;

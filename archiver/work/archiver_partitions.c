@@ -157,10 +157,10 @@ static void inspect_gaps(struct archiver *archiver)
  * no longer have the next messages: they are trimmed up to what their readers consumed, and a process without an
  * archiver drops the archiver as a reader.
  */
-static enum weir_status find_beginning(struct archiver *archiver, const struct ledger *ledger, enum weir_topic topic,
-                                       uint64_t *place, struct weir_error *error)
+static enum weir_status find_beginning(struct archiver *archiver, struct ledger *ledger, enum weir_topic topic,
+                                       struct weir_error *error)
 {
-	uint64_t first, next;
+	uint64_t first, next, *place = &ledger->positions[topic].next;
 	struct weir_bus *bus = archiver->options.bus;
 	if (!ledger->fresh && !archiver->options.standalone)
 		return WEIR_OK;
@@ -181,12 +181,12 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 static enum weir_status assign(struct archiver *archiver, const struct ledger *ledger, struct weir_error *error)
 {
 	const struct weir_bus_ops *bus = bus_of(archiver);
-	enum weir_status status =
-		bus->resume(archiver->judged, ledger->partition, ledger->judged_next, &ledger->judged_last, error);
+	const struct ledger_position *judged = &ledger->positions[WEIR_TOPIC_JUDGED];
+	const struct ledger_position *decisions = &ledger->positions[WEIR_TOPIC_DECISIONS];
+	enum weir_status status = bus->resume(archiver->judged, ledger->partition, judged->next, &judged->last, error);
 	if (status != WEIR_OK)
 		return status;
-	status =
-		bus->resume(archiver->decisions, ledger->partition, ledger->decisions_next, &ledger->decisions_last, error);
+	status = bus->resume(archiver->decisions, ledger->partition, decisions->next, &decisions->last, error);
 	if (status != WEIR_OK)
 		bus->unassign(archiver->judged, ledger->partition);
 	return status;
@@ -209,9 +209,9 @@ static enum weir_status take_row(struct archiver *archiver, uint32_t number, str
 /* Finds where it goes on, and begins to read there. @return as take() */
 static enum weir_status read_on(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
 {
-	enum weir_status status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, &ledger->judged_next, error);
+	enum weir_status status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, error);
 	if (status == WEIR_OK)
-		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, &ledger->decisions_next, error);
+		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, error);
 	if (status == WEIR_OK) {
 		status = assign(archiver, ledger, error);
 		if (status == WEIR_INVALID || status == WEIR_ANEW) {

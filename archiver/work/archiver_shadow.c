@@ -75,8 +75,8 @@ static void fails(struct archiver *archiver, const struct weir_error *error)
 
 static enum weir_status resume(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
 {
-	enum weir_status status =
-		bus_of(archiver)->resume(archiver->shadow, ledger->partition, ledger->shadow_next, &ledger->shadow_last, error);
+	const struct ledger_position *at = &ledger->positions[WEIR_TOPIC_SHADOW];
+	enum weir_status status = bus_of(archiver)->resume(archiver->shadow, ledger->partition, at->next, &at->last, error);
 	struct partition *partition = &archiver->partitions[ledger->partition];
 	partition->shadow_read = status == WEIR_OK;
 	if (partition->shadow_read)
@@ -88,15 +88,16 @@ static void tell_gap(struct archiver *archiver, const struct ledger *ledger, uin
                      const struct weir_error *why)
 {
 	const struct weir_log *log = archiver->options.log;
+	uint64_t next = ledger->positions[WEIR_TOPIC_SHADOW].next;
 	if (why->status == WEIR_ANEW)
 		weir_notice_log(&archiver->shadow_gaps, log, WEIR_LOG_WARNING, "archiver",
 		                "%s: decisions of zones in shadow mode are archived from its first message on", why->text);
-	else if (ledger->shadow_next > 0)
+	else if (next > 0)
 		weir_notice_log(&archiver->shadow_gaps, log, WEIR_LOG_WARNING, "archiver",
 		                "partition %u: %" PRIu64
 		                " messages of %s are gone, as no archiver was there for longer than the topic keeps them, and "
 		                "missing from the archive; what came after them is archived",
-		                ledger->partition, first - ledger->shadow_next, weir_topic_name(WEIR_TOPIC_SHADOW));
+		                ledger->partition, first - next, weir_topic_name(WEIR_TOPIC_SHADOW));
 }
 
 /*
@@ -113,13 +114,12 @@ static enum weir_status step_over(struct archiver *archiver, struct ledger *ledg
 	enum weir_status status = bus->ops->extent(bus, WEIR_TOPIC_SHADOW, ledger->partition, &first, &next, error);
 	if (status != WEIR_OK)
 		return status;
-	if (why.status != WEIR_ANEW && ledger->shadow_next >= first) {
+	if (why.status != WEIR_ANEW && ledger->positions[WEIR_TOPIC_SHADOW].next >= first) {
 		*error = why;
 		return why.status;
 	}
 	tell_gap(archiver, ledger, first, &why);
-	ledger->shadow_next = first;
-	ledger->shadow_last = (struct weir_mark){0};
+	ledger->positions[WEIR_TOPIC_SHADOW] = (struct ledger_position){.next = first};
 	ledger->changed = true;
 	return resume(archiver, ledger, error);
 }

@@ -72,9 +72,10 @@ static void stored(struct archiver *archiver, const struct writer_result *result
 	weir_histogram_observe(&archiver->stats.commit, &weir_latency_scale, (double)result->took_ms / 1000);
 	for (size_t i = 0; i < result->count; i++) {
 		struct ledger *ledger = result->ledgers[i];
-		bus_of(archiver)->consumed(archiver->judged, ledger->partition, ledger->judged_next);
-		bus_of(archiver)->consumed(archiver->decisions, ledger->partition, ledger->decisions_next);
-		bus_of(archiver)->consumed(archiver->shadow, ledger->partition, ledger->shadow_next);
+		const struct ledger_position *at = ledger->positions;
+		bus_of(archiver)->consumed(archiver->judged, ledger->partition, at[WEIR_TOPIC_JUDGED].next);
+		bus_of(archiver)->consumed(archiver->decisions, ledger->partition, at[WEIR_TOPIC_DECISIONS].next);
+		bus_of(archiver)->consumed(archiver->shadow, ledger->partition, at[WEIR_TOPIC_SHADOW].next);
 		ledger_stored(ledger);
 	}
 }

@@ -288,8 +288,8 @@ static void receive(struct scene *scene, uint32_t number)
 {
 	struct ledger *ledger = scene->partitions[number].ledger;
 	struct weir_span key = weir_span_of("k");
-	counts_add(ledger->counts, number, key, counts_hash(key), 0, ledger->judged_next + 1, 0, 0);
-	ledger->judged_next++;
+	counts_add(ledger->counts, number, key, counts_hash(key), 0, ledger->positions[WEIR_TOPIC_JUDGED].next + 1, 0, 0);
+	ledger->positions[WEIR_TOPIC_JUDGED].next++;
 	ledger->changed = true;
 }
 
@@ -331,7 +331,8 @@ static void every_event_is_stored_once(void **state)
 		for (uint32_t i = 0; i < PARTITIONS; i++) {
 			if (scene->partitions[i].ledger == NULL)
 				take(scene, i);
-			assert_int_equal(scene->server.rows[i].passed, sum_up_to(scene->partitions[i].ledger->judged_next));
+			assert_int_equal(scene->server.rows[i].passed,
+			                 sum_up_to(scene->partitions[i].ledger->positions[WEIR_TOPIC_JUDGED].next));
 		}
 		for (int i = 0; i < ANSWERS; i++)
 			answers[i] += scene->server.answers[i];

@@ -152,7 +152,7 @@ static void what_is_judged_again_counts_once(void **state)
 	assert_false(take(ledger, 2, 10));
 	assert_false(take(ledger, 3, 12));
 	assert_true(take(ledger, 4, 13));
-	assert_int_equal(ledger->judged_next, 5);
+	assert_int_equal(ledger->positions[WEIR_TOPIC_JUDGED].next, 5);
 	assert_int_equal(counts_size(ledger->counts), 1);
 	counts_row(ledger->counts, 0, &row);
 	assert_int_equal(row.begin_ms, 7200000);
@@ -185,15 +185,16 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	struct ledger *next = ledger_new(5);
 	stored.epoch = 4;
 	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_OK);
-	assert_int_equal(next->judged_next, 1);
-	assert_int_equal(next->decisions_next, 9);
-	assert_int_equal(next->shadow_next, 21);
+	assert_int_equal(next->positions[WEIR_TOPIC_JUDGED].next, 1);
+	assert_int_equal(next->positions[WEIR_TOPIC_DECISIONS].next, 9);
+	assert_int_equal(next->positions[WEIR_TOPIC_SHADOW].next, 21);
 	assert_int_equal(next->checkpoint, 1);
-	assert_true(weir_mark_equal(&next->judged_last, &ledger->judged_last));
-	assert_true(weir_mark_equal(&next->decisions_last, &ledger->decisions_last));
-	assert_int_equal(next->decisions_last.offset, 8);
-	assert_true(weir_mark_equal(&next->shadow_last, &ledger->shadow_last));
-	assert_int_equal(next->shadow_last.offset, 20);
+	assert_true(weir_mark_equal(&next->positions[WEIR_TOPIC_JUDGED].last, &ledger->positions[WEIR_TOPIC_JUDGED].last));
+	assert_true(
+		weir_mark_equal(&next->positions[WEIR_TOPIC_DECISIONS].last, &ledger->positions[WEIR_TOPIC_DECISIONS].last));
+	assert_int_equal(next->positions[WEIR_TOPIC_DECISIONS].last.offset, 8);
+	assert_true(weir_mark_equal(&next->positions[WEIR_TOPIC_SHADOW].last, &ledger->positions[WEIR_TOPIC_SHADOW].last));
+	assert_int_equal(next->positions[WEIR_TOPIC_SHADOW].last.offset, 20);
 	assert_false(take(next, 1, 10));
 	assert_true(take(next, 2, 11));
 	stored.extra.length--;
@@ -216,10 +217,11 @@ static void a_state_without_marks_is_read(void **state)
 	struct weir_error error;
 	struct ledger *ledger = ledger_new(5);
 	assert_int_equal(ledger_restore(ledger, &stored, &error), WEIR_OK);
-	assert_int_equal(ledger->judged_next, 5);
-	assert_int_equal(ledger->decisions_next, 9);
+	assert_int_equal(ledger->positions[WEIR_TOPIC_JUDGED].next, 5);
+	assert_int_equal(ledger->positions[WEIR_TOPIC_DECISIONS].next, 9);
 	assert_int_equal(ledger->events_next, 11);
-	assert_false(weir_mark_is_set(&ledger->judged_last) || weir_mark_is_set(&ledger->decisions_last));
+	assert_false(weir_mark_is_set(&ledger->positions[WEIR_TOPIC_JUDGED].last) ||
+	             weir_mark_is_set(&ledger->positions[WEIR_TOPIC_DECISIONS].last));
 	ledger_free(ledger);
 }
 
@@ -240,11 +242,12 @@ static void a_state_without_shadow_is_read(void **state)
 	extra.at[0] = 2;
 	stored.extra.length -= 8 + WEIR_MARK_STORED_BYTES;
 	assert_int_equal(ledger_restore(next, &stored, &error), WEIR_OK);
-	assert_int_equal(next->decisions_next, 9);
+	assert_int_equal(next->positions[WEIR_TOPIC_DECISIONS].next, 9);
 	assert_int_equal(next->events_next, 11);
-	assert_true(weir_mark_equal(&next->decisions_last, &ledger->decisions_last));
-	assert_int_equal(next->shadow_next, 0);
-	assert_false(weir_mark_is_set(&next->shadow_last));
+	assert_true(
+		weir_mark_equal(&next->positions[WEIR_TOPIC_DECISIONS].last, &ledger->positions[WEIR_TOPIC_DECISIONS].last));
+	assert_int_equal(next->positions[WEIR_TOPIC_SHADOW].next, 0);
+	assert_false(weir_mark_is_set(&next->positions[WEIR_TOPIC_SHADOW].last));
 	ledger_free(ledger);
 	ledger_free(next);
 	weir_text_deinit(&extra);
@@ -333,8 +336,8 @@ static void a_batch_tells_decisions_in_shadow_mode_apart(void **state)
 	for (int i = 9; i >= 0; i--)
 		add_decision(ledger, i % 3 == 0 ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS, i % 3 == 0 ? 50 : 7,
 		             i % 3 == 0 ? "shadow" : "enforce", i);
-	assert_int_equal(ledger->decisions_next, 8);
-	assert_int_equal(ledger->shadow_next, 51);
+	assert_int_equal(ledger->positions[WEIR_TOPIC_DECISIONS].next, 8);
+	assert_int_equal(ledger->positions[WEIR_TOPIC_SHADOW].next, 51);
 	const struct weir_archive_batch *rows = batch_fill(batch, &ledger, 1);
 	assert_int_equal(rows->decision_count, 6);
 	assert_int_equal(rows->shadow_count, 4);

@@ -163,9 +163,10 @@ static enum weir_status verify_shadow(const struct forget *forget, const struct 
                                       struct weir_error *error)
 {
 	struct weir_error why;
-	if (forget->backend.bus == NULL || forget->backend.missing[WEIR_TOPIC_SHADOW] || ledger->shadow_next == 0 ||
-	    weir_bus_verify(forget->backend.bus, WEIR_TOPIC_SHADOW, ledger->partition, ledger->shadow_next,
-	                    &ledger->shadow_last, VERIFY_MS, &why) != WEIR_ANEW)
+	const struct ledger_position *at = &ledger->positions[WEIR_TOPIC_SHADOW];
+	if (forget->backend.bus == NULL || forget->backend.missing[WEIR_TOPIC_SHADOW] || at->next == 0 ||
+	    weir_bus_verify(forget->backend.bus, WEIR_TOPIC_SHADOW, ledger->partition, at->next, &at->last, VERIFY_MS,
+	                    &why) != WEIR_ANEW)
 		return WEIR_OK;
 	return weir_fail(error, WEIR_ANEW, "%s: no archiver has read it since: run this command again once one has",
 	                 why.text);
@@ -177,17 +178,19 @@ static enum weir_status read_ledger(const struct forget *forget, uint32_t partit
 {
 	struct weir_partition_state state;
 	struct ledger *ledger = ledger_new(partition);
+	const struct ledger_position *at = ledger->positions;
 	enum weir_status status = look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK && verified && !ledger->fresh)
-		status = verify(forget, WEIR_TOPIC_JUDGED, partition, ledger->judged_next, &ledger->judged_last, error);
+		status = verify(forget, WEIR_TOPIC_JUDGED, partition, at[WEIR_TOPIC_JUDGED].next, &at[WEIR_TOPIC_JUDGED].last,
+		                error);
 	if (status == WEIR_OK && verified && !ledger->fresh)
-		status =
-			verify(forget, WEIR_TOPIC_DECISIONS, partition, ledger->decisions_next, &ledger->decisions_last, error);
+		status = verify(forget, WEIR_TOPIC_DECISIONS, partition, at[WEIR_TOPIC_DECISIONS].next,
+		                &at[WEIR_TOPIC_DECISIONS].last, error);
 	if (status == WEIR_OK && verified && !ledger->fresh)
 		status = verify_shadow(forget, ledger, error);
-	*next = (struct forget_ends){ledger->judged_next, ledger->decisions_next, ledger->shadow_next};
+	*next = (struct forget_ends){at[WEIR_TOPIC_JUDGED].next, at[WEIR_TOPIC_DECISIONS].next, at[WEIR_TOPIC_SHADOW].next};
 	ledger_free(ledger);
 	return status;
 }

@@ -66,10 +66,11 @@ static enum weir_status look(struct archive *archive, uint32_t begin, uint32_t c
 		status = read_ledger(archive, ledger, error);
 		archive->checkpoints[i] = ledger->checkpoint;
 		archive->fresh[i] = ledger->fresh;
-		archive->positions[0][i] = (struct weir_position){
-			.partition = ledger->partition, .next = ledger->judged_next, .mark = ledger->judged_last};
-		archive->positions[1][i] = (struct weir_position){
-			.partition = ledger->partition, .next = ledger->decisions_next, .mark = ledger->decisions_last};
+		for (int topic = 0; topic < TOPICS; topic++) {
+			const struct ledger_position *at = &ledger->positions[topics[topic]];
+			archive->positions[topic][i] =
+				(struct weir_position){.partition = ledger->partition, .next = at->next, .mark = at->last};
+		}
 		any |= !ledger->fresh;
 		ledger_free(ledger);
 	}
@@ -106,16 +107,15 @@ static enum weir_status find_gap(const struct weir_position *at, enum weir_topic
 }
 
 /* Moves the place behind a gap, or to the first message of a topic that was made anew. */
-static enum weir_status step_over(struct archive *archive, int topic, uint32_t i, uint64_t *next,
-                                  struct weir_mark *last, struct weir_error *error)
+static enum weir_status step_over(struct archive *archive, int topic, uint32_t i, struct ledger_position *place,
+                                  struct weir_error *error)
 {
 	const struct weir_position *at = &archive->positions[topic][i];
 	if (!has_gap(at))
 		return WEIR_OK;
-	*next = at->first;
-	*last = (struct weir_mark){0};
-	enum weir_status status =
-		weir_bus_read_mark(archive->buses[topic], topics[topic], at->partition, at->first, WAIT_MS, last, error);
+	*place = (struct ledger_position){.next = at->first};
+	enum weir_status status = weir_bus_read_mark(archive->buses[topic], topics[topic], at->partition, at->first,
+	                                             WAIT_MS, &place->last, error);
 	return status == WEIR_END ? WEIR_OK : status; /* it is empty */
 }
 
@@ -126,6 +126,7 @@ static enum weir_status commit(struct archive *archive, struct ledger *ledger, u
 	struct weir_store *store = archive->backend->store;
 	struct weir_partition_state taken, row;
 	struct weir_text extra = {0};
+	const struct ledger_position *at = ledger->positions;
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ARCHIVER, ledger->partition, &taken, error);
 	if (status == WEIR_OK && (taken.checkpoint != ledger->checkpoint || taken.checkpoint != looked))
 		status = weir_fail(error, WEIR_AGAIN,
@@ -139,7 +140,8 @@ static enum weir_status commit(struct archive *archive, struct ledger *ledger, u
 	}
 	if (status == WEIR_OK)
 		printf("partition %u, archive: it continues at offset %llu of judged and %llu of decisions\n",
-		       ledger->partition, (unsigned long long)ledger->judged_next, (unsigned long long)ledger->decisions_next);
+		       ledger->partition, (unsigned long long)at[WEIR_TOPIC_JUDGED].next,
+		       (unsigned long long)at[WEIR_TOPIC_DECISIONS].next);
 	weir_text_deinit(&extra);
 	return status;
 }
@@ -148,10 +150,8 @@ static enum weir_status go_behind(struct archive *archive, uint32_t i, struct we
 {
 	struct ledger *ledger = ledger_new(archive->from + i);
 	enum weir_status status = read_ledger(archive, ledger, error);
-	if (status == WEIR_OK)
-		status = step_over(archive, 0, i, &ledger->judged_next, &ledger->judged_last, error);
-	if (status == WEIR_OK)
-		status = step_over(archive, 1, i, &ledger->decisions_next, &ledger->decisions_last, error);
+	for (int topic = 0; topic < TOPICS && status == WEIR_OK; topic++)
+		status = step_over(archive, topic, i, &ledger->positions[topics[topic]], error);
 	if (status == WEIR_OK)
 		status = commit(archive, ledger, archive->checkpoints[i], error);
 	ledger_free(ledger);
