@@ -25,10 +25,11 @@ def test_another_prefix_on_the_same_store_is_refused(place):
     with cluster.shared() as one, Roles(place, one, ZONES, partitions=PARTITIONS, archiver={"enabled": True}) as roles:
         roles.apply()
         log = place.write("log", burst("ann", 5))
-        limiter = roles.limiter().until_ready()
+        limiter = roles.limiter(limiter={"checkpoint_interval": "500ms"}).until_ready()
         archiver = roles.archiver().until_ready()
         roles.collector([source(log)])
         caught_up(one, roles, 1)
+        limiter.until(lambda: one.stored() == one.ends(), "has stored everything")
         checkpoints = one.stored()
         try:
             other = roles.sections(bus={"prefix": f"{one.prefix}x"}, zones=ZONES)
