@@ -4,9 +4,12 @@
 
 #include "archiver/ledger/ledger.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/cluster/partition_note.h"
 
 #include <stdlib.h>
+
+enum { READ_MS = 3000 };
 
 struct positions {
 	bool *known;
@@ -67,6 +70,30 @@ static void check_unfed(const struct weir_check *check, struct weir_store *store
 	free(first);
 }
 
+/*
+ * Whether decisions of zones in shadow mode can be read, by one of them: an archiver goes on without, and by itself where
+ * their topic was made anew, so that their stored positions stop nothing.
+ */
+static void check_shadow(const struct weir_check *check, struct weir_bus *bus, uint32_t partitions)
+{
+	struct weir_mark ignored;
+	struct weir_error error;
+	enum weir_status status = WEIR_END;
+	int64_t left_ms = check->end_ms - weir_monotonic_ms();
+	for (uint32_t i = 0; i < partitions && status == WEIR_END && left_ms > 0; i++) {
+		int wait_ms = left_ms < READ_MS ? (int)left_ms : READ_MS;
+		status = weir_bus_read_mark(bus, WEIR_TOPIC_SHADOW, i, 0, wait_ms, &ignored, &error);
+		left_ms = check->end_ms - weir_monotonic_ms();
+	}
+	if (status != WEIR_OK && status != WEIR_END)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, "archive",
+			"decisions of zones in shadow mode cannot be read: %s\nThey are missing from the archive; everything else is "
+			"archived, and verdicts go on\ngive the archiver's user the right to read topic decisions.shadow (runbook: "
+			"archive-behind)",
+			error.text);
+}
+
 void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],
                           struct weir_store *store, int64_t *oldest_ms)
 {
@@ -92,6 +119,8 @@ void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, 
 		weir_check_positions(check, bus, &judged);
 	if (all && good[WEIR_TOPIC_DECISIONS])
 		weir_check_positions(check, bus, &decisions);
+	if (good[WEIR_TOPIC_SHADOW])
+		check_shadow(check, bus, partitions);
 	check_unfed(check, store, partitions);
 	*oldest_ms = judged.oldest_ms > decisions.oldest_ms ? judged.oldest_ms : decisions.oldest_ms;
 	if (all && judged.asked && decisions.asked && judged.stuck + decisions.stuck == 0)

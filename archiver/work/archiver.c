@@ -111,10 +111,17 @@ static void turn(struct archiver *archiver)
 /* Reads what the topics have now. */
 static void drain(struct archiver *archiver)
 {
+	struct weir_error error;
 	int64_t end_ms = weir_monotonic_ms() + DRAIN_LIMIT_MS;
-	uint64_t *ends = archiver_ends(archiver);
-	while (ends != NULL && !archiver_caught_up(archiver, ends) && weir_monotonic_ms() < end_ms)
+	uint64_t *ends = archiver_ends(archiver, &error);
+	if (ends == NULL) {
+		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		         "%s: what the topics have beyond what was read is archived by the next start", error.text);
+		return;
+	}
+	while (!archiver_caught_up(archiver, ends) && weir_monotonic_ms() < end_ms)
 		turn(archiver);
+	archiver_tell_unread_shadow(archiver, ends + (size_t)2 * archiver->options.bus->partitions);
 	free(ends);
 }
 

@@ -60,8 +60,9 @@ struct archiver_stats {
 	struct weir_counter oldest_ms; /* monotonic: when the oldest message not yet stored came; 0: nothing waits */
 	struct weir_histogram commit;  /* seconds */
 	struct weir_counter store_failures;
-	struct weir_counter store_tries; /* those that failed, too; 0: it has not been opened yet */
-	struct weir_counter store_fails; /* 1: the last one failed */
+	struct weir_counter store_tries;  /* those that failed, too; 0: it has not been opened yet */
+	struct weir_counter store_fails;  /* 1: the last one failed */
+	struct weir_counter shadow_fails; /* 1: decisions in shadow mode cannot be read from their topic */
 };
 const struct archiver_stats *archiver_stats(const struct archiver *archiver);
 

@@ -266,16 +266,22 @@ bool archiver_place(const struct archiver *archiver, enum weir_topic topic, uint
 
 static const enum weir_topic topics[TOPICS] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS, WEIR_TOPIC_SHADOW};
 
-uint64_t *archiver_ends(struct archiver *archiver)
+uint64_t *archiver_ends(struct archiver *archiver, struct weir_error *error)
 {
 	struct weir_bus *bus = archiver->options.bus;
 	uint32_t count = bus->partitions;
 	uint64_t *ends = weir_alloc(TOPICS * count, sizeof *ends), first;
+	bool answers = true; /* one that does not is asked once: each question takes a while */
 	for (uint32_t i = 0; i < TOPICS * count; i++) {
-		if (bus->ops->extent(bus, topics[i / count], i % count, &first, &ends[i], NULL) == WEIR_OK)
+		enum weir_topic topic = topics[i / count];
+		answers = answers && bus->ops->extent(bus, topic, i % count, &first, &ends[i], error) == WEIR_OK;
+		if (answers)
 			continue;
-		free(ends);
-		return NULL;
+		if (topic != WEIR_TOPIC_SHADOW) {
+			free(ends);
+			return NULL;
+		}
+		ends[i] = ARCHIVER_END_UNKNOWN;
 	}
 	return ends;
 }
@@ -286,8 +292,8 @@ bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends)
 	for (uint32_t i = 0; i < TOPICS * count; i++) {
 		const struct partition *partition = &archiver->partitions[i % count];
 		enum weir_topic topic = topics[i / count];
-		bool waited_for =
-			partition->state == PARTITION_LIVE && (topic != WEIR_TOPIC_SHADOW || partition->shadow_due_ms == 0);
+		bool waited_for = partition->state == PARTITION_LIVE && ends[i] != ARCHIVER_END_UNKNOWN &&
+		                  (topic != WEIR_TOPIC_SHADOW || partition->shadow_due_ms == 0);
 		if (waited_for && partition->ledger->positions[topic].next < ends[i])
 			return false;
 	}

@@ -10,6 +10,7 @@ enum {
 	REPEATED_FRAMES,
 	DECISIONS,
 	SHADOW_DECISIONS,
+	SHADOW_UP,
 	MALFORMED,
 	ROWS,
 	COMMITS,
@@ -38,6 +39,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[SHADOW_DECISIONS] =
 		{"weir_archiver_shadow_decisions_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
          "Decisions of zones in shadow mode, which block nobody, read from their topic, to be stored."},
+	[SHADOW_UP] =
+		{"weir_archiver_shadow_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+         "0 while decisions of zones in shadow mode cannot be read from their topic, as without the right to: the log "
+         "says why, and everything else is archived. Otherwise 1. weir_topic_up says whether the topic exists."},
 	[MALFORMED] = {"weir_archiver_malformed_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
                    "Messages on the topics of judged frames and of decisions that are neither and were skipped: "
                    "something other than weir writes there. The log says where."},
@@ -110,6 +115,7 @@ void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, 
 	};
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
 		weir_metrics_counter(page, &metrics[counters[i].metric], weir_counter_read(counters[i].counter));
+	weir_metrics_gauge(page, &metrics[SHADOW_UP], weir_counter_read(&stats->shadow_fails) == 0);
 	weir_metrics_gauge(page, &metrics[PARTITIONS], (double)weir_counter_read(&stats->partitions));
 	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED],
 	                   (double)(weir_counter_read(&stats->parked) + weir_counter_read(&stats->unfed)));

@@ -42,6 +42,7 @@ void archiver_leave_shadow(struct archiver *archiver, uint32_t number)
 static void tell(struct archiver *archiver, const struct weir_error *error)
 {
 	archiver->shadow_failed_ms = weir_monotonic_ms();
+	weir_counter_set(&archiver->stats.shadow_fails, 1);
 	if (weir_bus_failure_lasts(archiver->options.bus, &archiver->shadow_fails, archiver->options.log))
 		weir_fault_raise(
 			&archiver->shadow_fault, archiver->options.log, "archiver",
@@ -57,9 +58,26 @@ static void tell_over(struct archiver *archiver)
 	if (archiver->shadow_failed_ms == 0 || weir_monotonic_ms() - archiver->shadow_failed_ms < 2 * LOOK_MS)
 		return;
 	archiver->shadow_failed_ms = 0;
+	weir_counter_set(&archiver->stats.shadow_fails, 0);
 	weir_lasting_worked(&archiver->shadow_fails);
 	weir_fault_over(&archiver->shadow_fault, archiver->options.log, "archiver",
 	                "decisions of zones in shadow mode are archived again");
+}
+
+void archiver_tell_unread_shadow(const struct archiver *archiver, const uint64_t *ends)
+{
+	uint32_t unread = 0;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		const struct partition *partition = &archiver->partitions[i];
+		unread += partition->state == PARTITION_LIVE &&
+		          (ends[i] == ARCHIVER_END_UNKNOWN || partition->ledger->positions[WEIR_TOPIC_SHADOW].next < ends[i]);
+	}
+	if (unread > 0)
+		weir_log(
+			archiver->options.log, WEIR_LOG_WARNING, "archiver",
+			"not all decisions of zones in shadow mode could be read before the end, of %u of %u partitions: the next "
+			"start archives those that their topic still has (runbook: archive-behind)",
+			unread, archiver->options.bus->partitions);
 }
 
 /* The topic failed as a whole, as far as can be told. */

@@ -117,15 +117,17 @@ void archiver_take_messages(struct archiver *archiver, const struct weir_message
 bool archiver_take_decision(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message);
 /** The bus has failed: what that means, and what it says, where it lasts and the bus does not say so itself. */
 void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error);
-/** Whether every live partition has been read up to `ends`, from archiver_ends(). */
+#define ARCHIVER_END_UNKNOWN UINT64_MAX
+
+/** Whether every live partition has been read up to `ends`, from archiver_ends(); but for decisions in shadow mode that cannot be. */
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
 /** Updates archiver.places. */
 void archiver_tell_places(struct archiver *archiver);
 /**
- * The ends of the topics: judged, then decisions, then those in shadow mode, by partition. The caller frees. NULL: they
- * are not known now.
+ * The ends of the topics: judged, then decisions, then those in shadow mode, by partition. The caller frees. Of those in
+ * shadow mode each may be ARCHIVER_END_UNKNOWN, as nothing waits for them. NULL: another end is not known now.
  */
-uint64_t *archiver_ends(struct archiver *archiver);
+uint64_t *archiver_ends(struct archiver *archiver, struct weir_error *error);
 
 /* ---- archiver_shadow.c ---- */
 
@@ -133,6 +135,8 @@ uint64_t *archiver_ends(struct archiver *archiver);
 void archiver_receive_shadow(struct archiver *archiver);
 /** Stops reading them of a partition. */
 void archiver_leave_shadow(struct archiver *archiver, uint32_t partition);
+/** At the end: logs where they were not read up to `ends`, those of their topic by partition. */
+void archiver_tell_unread_shadow(const struct archiver *archiver, const uint64_t *ends);
 
 /* ---- archiver_store.c ---- */
 

@@ -95,14 +95,14 @@ def let_gateway_hear(night):
         proxy.mend()
 
 
-def forbid_reading(night):
-    """Who reads decisions has no right to it any more; who writes them has."""
-    night.served.allow_only(night.served.topic("decisions"), "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
+def forbid_reading(topic):
+    """Who reads it has no right to it any more; who writes there has."""
+    return lambda night: night.served.allow_only(night.served.topic(topic), "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
 
 
-def allow_reading(night):
+def allow_reading(topic):
     """It has it again."""
-    night.served.allow_all(night.served.topic("decisions"))
+    return lambda night: night.served.allow_all(night.served.topic(topic))
 
 
 def log_little_otherwise(night):
@@ -473,7 +473,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("brokers throttle what a collector reads", throttle_source, let_source_go_on, "WeirSourceLag", "", VERDICTS),
     ("one gateway does not reach one broker", cut_gateway_off, let_gateway_hear, "WeirListBlind",
      r"subscribe-file.*(not been heard|refused|no broker)", VERDICTS, (), SEVERAL),
-    ("no right to read decisions", forbid_reading, allow_reading, "WeirListStuck", "", VERDICTS, (), SECURED),
+    ("no right to read decisions", forbid_reading("decisions"), allow_reading("decisions"), "WeirListStuck", "", VERDICTS, (), SECURED),
     ("foreign messages", write_foreign, nothing, ("WeirDeadLetters", "WeirArchiverMalformed", "WeirPolicyBadMessages"),
      r"skipped|not a frame|no frame", NOTHING),
     # -- of logs --
@@ -509,6 +509,8 @@ FAULTS = tuple(Fault(*row) for row in (
     ("archiver's rows of another time", restore_other_backup, restore_own_backup, "WeirArchiveNotGrowing/10", "", NOTHING, (), PLAIN, 180),
     ("judged deleted before it was archived", trim_unarchived, lambda night: night.recover(), "WeirArchiverStuck", r"archiver.*(deleted|gone)",
      NOTHING, (), PLAIN, 180),
+    ("no right to read decisions in shadow mode", forbid_reading("decisions.shadow"), allow_reading("decisions.shadow"),
+     "WeirArchiverShadowAway/10", r"cannot read the decisions of zones in shadow mode", NOTHING, (), SECURED, 120),
     # -- of gateways and certificates --
     ("more blocks than a gateway may hold", small_list, whole_list, "WeirListFull", r"--max", NOTHING),
     ("broker's certificate ends in five days", show_certificate(5), show_certificate(365), "WeirCertificateExpires/10", "", NOTHING,

@@ -85,8 +85,9 @@ def published(one):
 
 
 def test_a_topic_that_may_be_missed_and_refuses_messages_stops_nothing(place):
-    """Their size, and the right to write."""
-    with cluster.own("--tls-sasl", parent=place.directory) as one, Roles(place, one, ZONES) as roles:
+    """Their size, and the right to write, and to read."""
+    with cluster.own("--tls-sasl", parent=place.directory) as one, \
+            Roles(place, one, ZONES, archiver={"enabled": True, "interval": "100ms"}) as roles:
         scene = Scene(place, one, roles)
         scene.overdo()
         for topic in SIDES:
@@ -103,8 +104,37 @@ def test_a_topic_that_may_be_missed_and_refuses_messages_stops_nothing(place):
         for topic in SIDES:
             one.allow_all(one.topic(topic))
         scene.taken()
+        an_archiver_goes_on_without_the_right_to_read(scene)
         a_start_goes_on_without_them(scene)
         a_start_without_a_right_that_is_needed_waits_for_it(scene)
+
+
+def an_archiver_goes_on_without_the_right_to_read(scene):
+    """Its metric, `weir doctor` and `--check` say so; it archives everything else, and them once it has the right."""
+    one, topic = scene.one, scene.one.topic("decisions.shadow")
+    denied = "decisions of zones in shadow mode cannot be read: "
+    kept = lambda table: one.mariadb.one(f"SELECT count(*) FROM {table}")
+    archiver = scene.roles.archiver().until_ready()
+    archiver.until(lambda: kept("shadow_history") > 0 and archiver.value("weir_archiver_shadow_up") == 1, "reads them")
+    assert denied not in doctor(scene), "it has the right"
+    one.allow_only(topic, "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
+    before = kept("decision_history"), kept("shadow_history")
+    scene.overdo()
+    archiver.until(lambda: kept("decision_history") > before[0], "archives others")
+    archiver.until(lambda: archiver.value("weir_archiver_shadow_up") == 0, "shows it")
+    archiver.until_ready()
+    said = doctor(scene)
+    assert denied in said and "(runbook: archive-behind)" in said, said
+    assert kept("shadow_history") == before[1]
+    one.allow_all(topic)
+    archiver.until(lambda: kept("shadow_history") > before[1], "reads them again")
+    assert archiver.stop() == 0, archiver.said()[-2000:]
+
+
+def doctor(scene):
+    """What `weir doctor` says."""
+    path = scene.place.write("doctor.json", json.dumps(scene.roles.sections(zones=ZONES)))
+    return scene.place.run("doctor", "--config", path).out().decode()
 
 
 def a_start_goes_on_without_them(scene):
