@@ -155,7 +155,13 @@ def a_start_goes_on_without_them(scene):
     scene.limiter.start().until_ready()
     scene.limiter.until_says("max.message.bytes 100")
     scene.overdo()
+    scene.limiter.until(lambda: re.search(larger(one.topic("decisions.shadow"), 100), scene.limiter.said()), "says what is too large")
     one.kafka.change_settings(one.topic("decisions.shadow"), **{"max.message.bytes": LARGEST})
+
+
+def larger(topic, most):
+    """What the log says of a message that is dropped as it is too large."""
+    return rf"a message of [0-9]+ bytes is larger than topic {re.escape(topic)} takes \(max[.]message[.]bytes {most}\), and was dropped"
 
 
 def a_start_without_a_right_that_is_needed_waits_for_it(scene):

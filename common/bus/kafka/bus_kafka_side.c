@@ -59,6 +59,7 @@ struct side_topic {
 	uint32_t partition;
 	struct weir_text key, payload; /* the newest message that was dropped */
 	bool has_key;
+	struct weir_notice too_large, too_many; /* of messages that are dropped */
 };
 
 struct bus_kafka_side {
@@ -203,6 +204,32 @@ static enum weir_status drop(struct bus_kafka_side *side, enum weir_topic topic,
 	return WEIR_OK;
 }
 
+/* Drops a message that is larger than its topic takes. @param bytes  its key and payload */
+static enum weir_status drop_too_large(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition,
+                                       uint64_t tag, uint64_t bytes)
+{
+	weir_notice_log(
+		&side->topics[topic].too_large, side->bus->log, WEIR_LOG_WARNING, "bus",
+		"a message of %llu bytes is larger than topic %s takes (max.message.bytes %lld), and was dropped and "
+		"counted (weir_topic_dropped_messages_total). Raise max.message.bytes of that topic; `weir doctor` says "
+		"how (runbook: retention)",
+		(unsigned long long)bytes, side->bus->names[topic], (long long)atomic_load(&side->bus->message_bytes[topic]));
+	return drop(side, topic, partition, tag);
+}
+
+/* Drops a message as too many wait for their topic already. */
+static enum weir_status drop_unwaited(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition,
+                                      uint64_t tag)
+{
+	weir_notice_log(
+		&side->topics[topic].too_many, side->bus->log, WEIR_LOG_WARNING, "bus",
+		"%d messages wait for topic %s already: another was dropped and counted "
+		"(weir_topic_dropped_messages_total), as the topic takes few at once (max.message.bytes %lld). Raise "
+		"max.message.bytes of that topic; `weir doctor` says how (runbook: retention)",
+		WAITING_MAX, side->bus->names[topic], (long long)atomic_load(&side->bus->message_bytes[topic]));
+	return drop(side, topic, partition, tag);
+}
+
 /* @return how many there were, `most` at most */
 static size_t take_drops(struct bus_kafka_side *side, struct weir_delivery *deliveries, size_t most)
 {
@@ -343,7 +370,7 @@ static enum weir_status send_one(struct bus_kafka_side *side, enum weir_topic to
 	payload = fit(side, topic, key, payload);
 	uint64_t bytes = bytes_of(key, payload), room = room_of(side, topic);
 	if (bytes > room)
-		return drop(side, topic, partition, tag);
+		return drop_too_large(side, topic, partition, tag, bytes - RECORD_HEAD_BYTES);
 	if (at->together_bytes > room - bytes)
 		return WEIR_AGAIN;
 	if (side->held_bytes > 0 && side->held_bytes + bytes + BUS_KAFKA_MESSAGE_COST_BYTES > HELD_MAX_BYTES)
@@ -402,7 +429,7 @@ enum weir_status weir_kafka_side_send(struct bus_kafka_side *side, enum weir_top
 		return weir_fail(error, WEIR_FULL, "%d dropped messages are not reported yet", DROPS_MAX);
 	enum weir_status status = at->waiting_count > 0 ? WEIR_AGAIN : send_one(side, topic, partition, key, payload, tag);
 	if (status == WEIR_AGAIN)
-		return wait_for_room(at, partition, key, payload, tag) ? WEIR_OK : drop(side, topic, partition, tag);
+		return wait_for_room(at, partition, key, payload, tag) ? WEIR_OK : drop_unwaited(side, topic, partition, tag);
 	if (status == WEIR_FULL)
 		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
 		                 (unsigned long long)side->held_bytes);
