@@ -6,6 +6,7 @@
 #include "common/frame/frame.h"
 #include "common/json/json.h"
 #include "common/json/units.h"
+#include "deploy/weir/terminal/local_zone.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,13 @@ static void put_time(struct weir_text *text, int64_t time_ms, bool with_ms)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
 	struct tm parts;
-	char day[40], zone[40];
-	if (localtime_r(&seconds, &parts) == NULL || strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts) == 0 ||
-	    strftime(zone, sizeof zone, " %Z", &parts) == 0)
+	char day[40];
+	if (localtime_r(&seconds, &parts) == NULL || strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts) == 0)
 		return;
 	weir_text_puts(text, day);
 	if (with_ms)
 		weir_text_printf(text, ".%03d", (int)(time_ms % 1000));
-	weir_text_puts(text, zone);
+	weir_text_printf(text, " %s", local_zone(&parts));
 }
 
 void words_time(struct weir_text *text, int64_t time_ms)

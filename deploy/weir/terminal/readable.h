@@ -22,7 +22,7 @@ void words_count(struct weir_text *text, uint64_t number);
 /** "1,234 decisions", "1 decision". */
 void words_amount(struct weir_text *text, uint64_t number, const char *one);
 
-/** "2026-11-21 11:00:00 CET": in the time zone of whoever reads it (TZ). Machines get Unix time, or UTC. */
+/** "2026-11-21 11:00:00 CET": in the time zone of whoever reads it (TZ), or UTC if that is none. Machines get Unix time, or UTC. */
 void words_time(struct weir_text *text, int64_t time_ms);
 /** The same with milliseconds. */
 void words_time_ms(struct weir_text *text, int64_t time_ms);
