@@ -516,6 +516,7 @@ def test_slow_clients_are_ended(place):
 
 def test_connections_are_bounded(place):
     weir = Weir(place, [SITE], threads=1, connections=20).ready("site")
+    until(lambda: metrics.scrape(weir.pages).value("weir_check_connections") == 0, "who asked whether it is ready is gone")
     kept = [Raw(weir.port) for _ in range(20)]
     with Raw(weir.port) as beyond:
         beyond.socket.settimeout(PATIENCE_S)
