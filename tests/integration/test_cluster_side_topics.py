@@ -118,10 +118,12 @@ def an_archiver_goes_on_without_the_right_to_read(scene):
     archiver.until(lambda: kept("shadow_history") > 0 and archiver.value("weir_archiver_shadow_up") == 1, "reads them")
     assert denied not in doctor(scene), "it has the right"
     one.allow_only(topic, "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
-    before = kept("decision_history"), kept("shadow_history")
     scene.overdo()
-    archiver.until(lambda: kept("decision_history") > before[0], "archives others")
     archiver.until(lambda: archiver.value("weir_archiver_shadow_up") == 0, "shows it")
+    for _ in range(2):  # what was read before is stored with the first
+        before = kept("decision_history"), kept("shadow_history")
+        scene.overdo()
+        archiver.until(lambda: kept("decision_history") > before[0], "archives others")  # pylint: disable=cell-var-from-loop
     archiver.until_ready()
     said = doctor(scene)
     assert denied in said and "(runbook: archive-behind)" in said, said
@@ -170,7 +172,9 @@ def a_start_without_a_right_that_is_needed_waits_for_it(scene):
     for role, topic in zip(scene.both, ("events", "judged")):
         assert role.stop() == 0, role.said()[-2000:]
         one.allow_only(one.topic(topic), NOTHING)
-        role.start()
+        one.part("pause", "kafka")  # nobody answers at first, and then what stands in the way is another thing
+        role.start().until_says("no broker of ")
+        one.part("resume", "kafka")
         role.until_says(f"topic {one.topic(topic)}: Broker: Topic authorization failed")
         role.until_says("(runbook: credentials)")
         one.allow_all(one.topic(topic))

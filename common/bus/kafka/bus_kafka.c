@@ -174,21 +174,26 @@ static enum weir_status prepare(struct bus_kafka *bus, int timeout_ms, struct we
 	return status;
 }
 
-/* Only the first words, as those of brokers that are starting change from one attempt to the next. */
+/*
+ * Only the first words, as those of brokers that are starting change from one attempt to the next. But words of what somebody must
+ * mend take the place of those of a broker that was not there yet.
+ */
 static void tell_waiting(const struct bus_kafka *bus, struct weir_fault *fault, const struct weir_error *error)
 {
 	char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
 	const struct weir_kafka_cause *cause;
-	fault->times += fault->on;
-	weir_fault_remind(fault, bus->log, "bus");
-	if (fault->on)
-		return;
 	bool complains = weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
 	if (!complains && weir_kafka_cause(error->text)->stays) {
 		complains = true;
 		cause = weir_kafka_cause(error->text);
 	}
-	weir_fault_raise_at(fault, bus->log, complains && cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, "bus",
+	enum weir_log_level level = complains && cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING;
+	if (fault->on && level <= fault->level) {
+		fault->times++;
+		weir_fault_remind(fault, bus->log, "bus");
+		return;
+	}
+	weir_fault_raise_at(fault, bus->log, level, "bus",
 	                    "%s. This process reads and publishes nothing until then, and nothing is lost. Retrying. %s",
 	                    error->text,
 	                    complains ? cause->remedy : "Look at the brokers and their topics (runbook: broker-away)");
