@@ -158,10 +158,10 @@ static void take_http(struct weir_span rest, struct ready_line *ready)
 		return;
 	(void)text_request(behind, &ready->parts[METHOD], &ready->parts[PATH]);
 	/* A client may write "-" there, which HAProxy passes on: it is no field, as in the logs of others, and as by a check. */
-	static const enum part parts[] = {METHOD, PATH};
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		if (text_is(ready->parts[parts[i]], "-"))
-			ready->parts[parts[i]] = (struct weir_span){0};
+	static const enum part words[] = {METHOD, PATH};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (text_is(ready->parts[words[i]], "-"))
+			ready->parts[words[i]] = (struct weir_span){0};
 }
 
 static void take_rest(struct weir_span rest, struct ready_line *ready)
