@@ -179,7 +179,7 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
 		free_all(archiver);
-		return weir_fail(error, WEIR_IO, "cannot start the archiver's thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start the archiver's thread: %s", weir_errno_words(failed));
 	}
 	*out = archiver;
 	return WEIR_OK;

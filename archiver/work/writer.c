@@ -87,7 +87,7 @@ enum weir_status writer_new(struct weir_store *store, struct weir_key_hash *hash
 	writer->threaded = threaded && failed == 0;
 	if (failed != 0) {
 		writer_free(writer);
-		return weir_fail(error, WEIR_IO, "cannot start a writer thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a writer thread: %s", weir_errno_words(failed));
 	}
 	*out = writer;
 	return WEIR_OK;

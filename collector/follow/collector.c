@@ -541,7 +541,7 @@ enum weir_status collector_start(struct collector *collector, struct weir_error 
 {
 	int failed = pthread_create(&collector->thread, NULL, work, collector);
 	if (failed != 0)
-		return weir_fail(error, WEIR_IO, "cannot start the collector's thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start the collector's thread: %s", weir_errno_words(failed));
 	collector->started = true;
 	return WEIR_OK;
 }

@@ -183,14 +183,14 @@ static void add_unreadable(const struct looking *looking, const char *kind, cons
 		weir_findings_add(looking->check->findings, WEIR_SEVERITY_PAGE, sources_check,
 		                  "cannot read %s %s: %s (as uid %u)\nNo line of it is judged\ngive the collector's user the "
 		                  "right to read it: setfacl -m u:%u:rX %s (runbook: source-unreadable)",
-		                  kind, path, strerror(reason), user, user, path);
+		                  kind, path, weir_errno_words(reason), user, user, path);
 	else
 		weir_findings_add(
 			looking->check->findings, WEIR_SEVERITY_TICKET, sources_check,
 			"cannot read %s %s: %s, as the user who runs this command (uid %u)\nIf the collector cannot "
 			"either, no line of it is judged\nrun this command as %s, in the groups that the collector has "
 			"(runbook: source-unreadable)",
-			kind, path, strerror(reason), user, looking->user);
+			kind, path, weir_errno_words(reason), user, looking->user);
 }
 
 /* The last directory of a pattern whose name has no wildcard. @return whether it can be listed, or is not there */

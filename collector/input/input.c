@@ -121,7 +121,7 @@ static enum weir_status read_raw(struct input *input, void *bytes, size_t most, 
 	if (count < 0) {
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return WEIR_AGAIN;
-		return weir_fail(error, WEIR_IO, "cannot read it: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read it: %s", weir_errno_words(errno));
 	}
 	if (count == 0)
 		return WEIR_END;
@@ -384,7 +384,7 @@ enum weir_status input_seek(struct input *input, uint64_t offset, struct weir_er
 		input->offset = offset;
 		struct stat about;
 		if (fstat(input->fd, &about) != 0)
-			return weir_fail(error, WEIR_IO, "cannot stat it: %s", strerror(errno));
+			return weir_fail(error, WEIR_IO, "cannot stat it: %s", weir_errno_words(errno));
 		return (uint64_t)about.st_size < input->raw_offset ? WEIR_END : WEIR_OK;
 	}
 	if (input->ops != NULL && input->codec == NULL) {

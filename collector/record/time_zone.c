@@ -287,7 +287,7 @@ static enum weir_status zone_load(const char *name, struct time_zone **zone, str
 		                 "that is a file in %s (package tzdata)",
 		                 name, folder);
 	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 
 	uint8_t *data = weir_alloc(1, FILE_MAX_BYTES);
 	size_t length = fread(data, 1, FILE_MAX_BYTES, file);

@@ -19,5 +19,5 @@ enum weir_status weir_lookup_status(int result)
 
 const char *weir_lookup_words(int result)
 {
-	return result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result);
+	return result == EAI_SYSTEM ? weir_errno_words(errno) : gai_strerror(result);
 }

@@ -15,7 +15,7 @@ enum weir_status weir_read_file(const char *path, size_t most, char **text, size
 {
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 	size_t used = 0, capacity = FIRST_BYTES;
 	char *bytes = weir_alloc(capacity, 1);
 	enum weir_status status = WEIR_OK;
@@ -29,7 +29,7 @@ enum weir_status weir_read_file(const char *path, size_t most, char **text, size
 			bytes = weir_realloc(bytes, capacity *= 2, 1);
 	}
 	if (status == WEIR_OK && ferror(file))
-		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 	fclose(file);
 	if (status != WEIR_OK) {
 		free(bytes);

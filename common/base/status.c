@@ -13,13 +13,26 @@
 #include <string.h>
 
 /* What a person does about it, wherever it happens: the system's words alone do not say. */
-static void say_remedy(char text[WEIR_ERROR_TEXT_BYTES])
+#define TOO_MANY "Too many open files"
+#define MORE_OF_PROCESS " (more are allowed by ulimit -n, or LimitNOFILE= of a service)"
+#define MORE_OF_SYSTEM " (more are allowed by sysctl fs.file-max)"
+
+const char *weir_errno_words(int code)
 {
-	static const char remedy[] = " (more are allowed by ulimit -n, or LimitNOFILE= of a service)";
-	size_t length = strlen(text);
-	if (strstr(text, strerror(EMFILE)) != NULL && strstr(text, "ulimit -n") == NULL &&
-	    length + sizeof remedy <= WEIR_ERROR_TEXT_BYTES)
-		memcpy(text + length, remedy, sizeof remedy);
+	switch (code) {
+	case EMFILE: return TOO_MANY MORE_OF_PROCESS;
+	case ENFILE: return TOO_MANY " in system" MORE_OF_SYSTEM;
+	default: return strerror(code);
+	}
+}
+
+const char *weir_errno_advice(const char *words)
+{
+	const char *found = strstr(words, TOO_MANY);
+	if (found == NULL)
+		return "";
+	return strncmp(found, TOO_MANY " in system", sizeof TOO_MANY " in system" - 1) == 0 ? MORE_OF_SYSTEM
+	                                                                                    : MORE_OF_PROCESS;
 }
 
 enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, const char *format, ...)
@@ -30,7 +43,6 @@ enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, c
 	va_start(args, format);
 	vsnprintf(error->text, sizeof error->text, format, args);
 	va_end(args);
-	say_remedy(error->text);
 	weir_words_clean(error->text);
 	error->status = status;
 	return status;

@@ -36,9 +36,7 @@ struct weir_error {
 
 /**
  * Fills the error and gives back its status, so that a failure is one line:
- * `return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));`
- *
- * Of too few file descriptors it says in addition how more are allowed.
+ * `return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));`
  *
  * @param error  may be NULL: only the status is passed on
  */
@@ -49,6 +47,11 @@ enum weir_status weir_fail(struct weir_error *error, enum weir_status status, co
 /* The analyzer reads one file at a time: it is told here that a failure does not give back WEIR_OK. */
 #define weir_fail(error, status, ...) ((weir_fail)(error, status, __VA_ARGS__), (status))
 #endif
+
+/** The system's words for a value of errno; of too few file descriptors also how more are allowed. @thread as strerror() */
+const char *weir_errno_words(int code);
+/** What stands behind a library's words that have those of errno in them, as weir_errno_words() has it; "": nothing. */
+const char *weir_errno_advice(const char *words);
 
 /** Puts "context: " before the error's text; cuts at the end where too long. */
 void weir_error_prefix(struct weir_error *error, const char *format, ...) WEIR_PRINTF(2, 3);

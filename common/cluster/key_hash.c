@@ -32,7 +32,7 @@ static enum weir_status check_file(const char *path, struct weir_error *error)
 	if (stat(path, &about) != 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: %s: %s; create it with: (umask 077; head -c 32 /dev/urandom > %s)", path,
-		                 strerror(errno), path);
+		                 weir_errno_words(errno), path);
 	if ((about.st_mode & (S_IROTH | S_IWOTH)) != 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: %s: every user on this machine can read or change it: run chmod o-rw %s",

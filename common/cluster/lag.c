@@ -200,7 +200,7 @@ enum weir_status weir_lag_start(const struct weir_lag_options *options, struct w
 		pthread_mutex_destroy(&lag->mutex);
 		free(lag->ends);
 		free(lag);
-		return weir_fail(error, WEIR_IO, "cannot start a thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a thread: %s", weir_errno_words(failed));
 	}
 	*out = lag;
 	return WEIR_OK;

@@ -123,7 +123,7 @@ enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, s
 	int failed = pthread_create(&membership->thread, NULL, serve, membership);
 	if (failed != 0) {
 		membership_free(membership);
-		return weir_fail(error, WEIR_IO, "cannot start the consumer group's thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start the consumer group's thread: %s", weir_errno_words(failed));
 	}
 	*out = membership;
 	return WEIR_OK;

@@ -224,7 +224,7 @@ static enum weir_status hash_file(const char *path, uint64_t *hash, struct weir_
 	char bytes[1 << 16];
 	FILE *file = fopen(path, "re");
 	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 	for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
 		*hash = weir_hash64((uint64_t[]){*hash, weir_hash64(bytes, got)}, 2 * sizeof(uint64_t));
 	bool failed = ferror(file) != 0;

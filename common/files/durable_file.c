@@ -66,11 +66,11 @@ enum weir_status weir_directory_sync(const char *path, struct weir_error *error)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", path, weir_errno_words(errno));
 	enum weir_status status = WEIR_OK;
 	/* Some file systems have nothing to sync in a directory and say so. */
 	if (fsync(fd) != 0 && errno != EINVAL)
-		status = weir_fail(error, WEIR_IO, "cannot sync directory %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot sync directory %s: %s", path, weir_errno_words(errno));
 	close(fd);
 	return status;
 }
@@ -89,13 +89,13 @@ enum weir_status weir_durable_write(const char *path, const void *bytes, size_t 
 		return weir_file_refused(error, "cannot create", temporary);
 	size_t written;
 	if (weir_write_all(fd, bytes, length, &written) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, weir_errno_words(errno));
 	else if (fsync(fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, weir_errno_words(errno));
 	if (close(fd) != 0 && status == WEIR_OK)
-		status = weir_fail(error, WEIR_IO, "cannot close %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot close %s: %s", temporary, weir_errno_words(errno));
 	if (status == WEIR_OK && rename(temporary, path) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, path, weir_errno_words(errno));
 	if (status != WEIR_OK) {
 		unlink(temporary);
 		return status;
@@ -134,7 +134,7 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 	char *memory = NULL;
 	struct stat about;
 	if (fstat(fd, &about) != 0) {
-		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, weir_errno_words(errno));
 	} else if (!S_ISREG(about.st_mode)) {
 		status = weir_fail(error, WEIR_INVALID, "%s is not a regular file", path);
 	} else if ((uint64_t)about.st_size > most_bytes) {
@@ -144,7 +144,7 @@ enum weir_status weir_durable_read(const char *path, size_t most_bytes, char **b
 		memory = weir_alloc((size_t)about.st_size + 1, 1);
 		ssize_t used = read_full(fd, memory, (size_t)about.st_size);
 		if (used < 0)
-			status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+			status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 		else
 			*length = (size_t)used;
 	}
@@ -171,7 +171,7 @@ static enum weir_status make_one(const char *path, bool *made, struct weir_error
 			return WEIR_OK;
 		return weir_fail(error, WEIR_IO, "%s exists and is not a directory", path);
 	}
-	return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", path, strerror(reason));
+	return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", path, weir_errno_words(reason));
 }
 
 enum weir_status weir_directory_make(const char *path, struct weir_error *error)
@@ -221,7 +221,7 @@ enum weir_status weir_directory_lock(const char *directory, struct weir_director
 		text[count > 0 ? count : 0] = '\0';
 		text[strspn(text, "0123456789")] = '\0';
 		if (errno != EWOULDBLOCK)
-			status = weir_fail(error, WEIR_IO, "cannot lock %s: %s", path, strerror(errno));
+			status = weir_fail(error, WEIR_IO, "cannot lock %s: %s", path, weir_errno_words(errno));
 		else
 			status = weir_fail(error, WEIR_LOCKED, "%s is in use by process %s", directory,
 			                   text[0] != '\0' ? text : "unknown");

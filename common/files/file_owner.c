@@ -100,14 +100,14 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 	char directory[WEIR_PATH_BYTES], owner[WEIR_USER_NAME_BYTES], self[WEIR_USER_NAME_BYTES];
 	struct stat folder, file;
 	if (reason != EACCES || weir_directory_of(path, directory, NULL) != WEIR_OK || stat(directory, &folder) != 0)
-		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, strerror(reason));
+		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, weir_errno_words(reason));
 	bool there = stat(path, &file) == 0, ours = folder.st_uid == geteuid();
 	uid_t of = there ? file.st_uid : folder.st_uid;
 	if (of == geteuid())
-		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, strerror(reason));
+		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, weir_errno_words(reason));
 	weir_user_name(of, owner);
 	weir_user_name(geteuid(), self);
 	return weir_fail(error, WEIR_IO, "%s %s: %s: %s belongs to %s, and this process runs as %s: %s%s%schown -R %s %s",
-	                 what, path, strerror(reason), there ? "it" : directory, owner, self, ours ? "" : "run it as ",
-	                 ours ? "" : owner, ours ? "" : ", or ", self, directory);
+	                 what, path, weir_errno_words(reason), there ? "it" : directory, owner, self,
+	                 ours ? "" : "run it as ", ours ? "" : owner, ours ? "" : ", or ", self, directory);
 }

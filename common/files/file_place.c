@@ -146,7 +146,7 @@ enum weir_status weir_file_replaced(const char *path, char place[WEIR_PATH_BYTES
 			return weir_fail(error, WEIR_INVALID, "%s is %s: only a regular file can be replaced", path,
 			                 name_of(about.st_mode));
 	} else if (errno != ENOENT && errno != ENOTDIR) {
-		return weir_fail(error, WEIR_IO, "cannot look at %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot look at %s: %s", path, weir_errno_words(errno));
 	}
 	struct weir_text text = {0};
 	weir_file_place_put(&text, path);

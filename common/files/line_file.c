@@ -53,7 +53,8 @@ struct weir_line_file {
 
 static enum weir_status failed(const struct weir_line_file *file, struct weir_error *error, const char *what)
 {
-	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
+	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path,
+	                 weir_errno_words(errno));
 }
 
 static size_t pending(const struct weir_line_file *file)
@@ -123,7 +124,7 @@ enum weir_status weir_line_file_open(const struct weir_line_file_options *option
 	int standard = weir_file_descriptor_of(options->path);
 	const char *name = standard == STDOUT_FILENO ? "standard output" : options->path;
 	if (standard >= 0 && !is_given(standard))
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name, strerror(EBADF));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name, weir_errno_words(EBADF));
 	if (standard >= 0) {
 		*file = weir_line_file_adopt(standard, name);
 		return WEIR_OK;
@@ -240,7 +241,7 @@ static enum weir_status write_named_pipe(struct weir_line_file *file, struct wei
 		if (result == 0)
 			continue;
 		if (reason != EPIPE)
-			return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->path, strerror(reason));
+			return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->path, weir_errno_words(reason));
 		file->sent = 0;
 		file->mid_line = false;
 		return weir_fail(error, WEIR_IO, "cannot write %s: nobody reads this pipe", file->path);
@@ -273,7 +274,7 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 	if (file->sync_lost)
 		return weir_fail(error, WEIR_INVALID,
 		                 "cannot sync %s: %s; its last lines may be lost: restart to write them again", file->path,
-		                 strerror(EIO));
+		                 weir_errno_words(EIO));
 	return WEIR_OK;
 }
 

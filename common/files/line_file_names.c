@@ -57,7 +57,7 @@ static bool is_marked(const char *path, const struct weir_line_file_mark *mark)
 static enum weir_status rename_to(const char *from, const char *to, struct weir_error *error)
 {
 	if (rename(from, to) != 0 && errno != ENOENT)
-		return weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", from, to, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", from, to, weir_errno_words(errno));
 	return WEIR_OK;
 }
 
@@ -108,14 +108,14 @@ static enum weir_status cut(const char *name, const struct weir_line_file_mark *
 	enum weir_status status = WEIR_OK;
 	struct stat about;
 	if (fstat(fd, &about) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", name, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", name, weir_errno_words(errno));
 	else if ((uint64_t)about.st_size < mark->length)
 		status = weir_fail(error, WEIR_END, "%s has %lld bytes, but %llu were written when the state was saved", name,
 		                   (long long)about.st_size, (unsigned long long)mark->length);
 	else if (!ends_line(fd, mark->length))
 		status = weir_fail(error, WEIR_END, "%s was cut and written again since the state was saved", name);
 	else if (ftruncate(fd, (off_t)mark->length) != 0 || fsync(fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot truncate %s: %s", name, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot truncate %s: %s", name, weir_errno_words(errno));
 	close(fd);
 	return status;
 }
@@ -185,7 +185,7 @@ static enum weir_status undo_rotations(const char *path, uint32_t number, struct
 		if (status != WEIR_OK)
 			return status;
 		if (unlink(name) != 0 && errno != ENOENT)
-			return weir_fail(error, WEIR_IO, "cannot remove %s: %s", name, strerror(errno));
+			return weir_fail(error, WEIR_IO, "cannot remove %s: %s", name, weir_errno_words(errno));
 	}
 	enum weir_status status = name_of(path, number, name, error);
 	return status == WEIR_OK ? rename_to(name, path, error) : status;

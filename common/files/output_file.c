@@ -19,7 +19,7 @@ static bool is_standard(const char *path)
 
 static enum weir_status cannot_write(const char *path, struct weir_error *error)
 {
-	return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+	return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 }
 
 /* Begins a file beside the one that it will replace, with that one's rights. */
@@ -73,7 +73,7 @@ static enum weir_status write_span(struct weir_output_file *file, struct weir_sp
 	if (is_standard(file->path))
 		return weir_write_all(STDOUT_FILENO, text.at, text.length, &written) == 0
 		           ? WEIR_OK
-		           : weir_fail(error, WEIR_IO, "cannot write to standard output: %s", strerror(errno));
+		           : weir_fail(error, WEIR_IO, "cannot write to standard output: %s", weir_errno_words(errno));
 	if (weir_write_all(file->fd, text.at, text.length, &written) != 0 || (file->replaces && fsync(file->fd) != 0))
 		return cannot_write(file->path, error);
 	file->open = false;

@@ -159,7 +159,7 @@ static void sort_entries(struct weir_record_sort *sort)
 static enum weir_status fail_file(const struct weir_record_sort *sort, const char *what, struct weir_error *error)
 {
 	return weir_fail(error, WEIR_IO, "cannot %s the temporary file for sorting in %s: %s", what,
-	                 sort->options.directory, strerror(errno));
+	                 sort->options.directory, weir_errno_words(errno));
 }
 
 /* A file without a name, or one that loses it at once where there is no such thing. */

@@ -415,7 +415,7 @@ static enum weir_status start_serving(struct weir_http *http, const struct weir_
 		return WEIR_OK;
 	failed = failed != 0 ? failed : errno;
 	return weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u%s%s", http->port, failed != 0 ? ": " : "",
-	                 failed != 0 ? strerror(failed) : "");
+	                 failed != 0 ? weir_errno_words(failed) : "");
 }
 
 enum weir_status weir_http_start(const struct weir_http_options *given, struct weir_http **http,

@@ -49,7 +49,7 @@ enum weir_status weir_listen_socket(const char *host, uint16_t port, bool shared
 				*fd = candidate;
 			} else {
 				status = weir_fail(error, WEIR_IO, "cannot listen on %s port %u: %s", any ? "*" : host, port,
-				                   strerror(errno));
+				                   weir_errno_words(errno));
 				if (candidate >= 0)
 					close(candidate);
 			}

@@ -179,7 +179,7 @@ static bool set_call(CURL *curl, const struct weir_http_call *call)
 static const char *why(struct weir_http_client *client, CURLcode done)
 {
 	if (done == CURLE_WRITE_ERROR && client->unkept != 0)
-		return strerror(client->unkept);
+		return weir_errno_words(client->unkept);
 	if (done == CURLE_WRITE_ERROR)
 		return "the answer is too long";
 	if (done == CURLE_ABORTED_BY_CALLBACK)
@@ -241,7 +241,10 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 		answer->retry_after_ms = after_s < INT_MAX ? (int64_t)after_s * 1000 : INT_MAX;
 	take_etag(client->curl, answer);
 	take_place(client->curl, answer);
-	return done == CURLE_OK && known ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why(client, done));
+	if (done == CURLE_OK && known)
+		return WEIR_OK;
+	const char *words = why(client, done);
+	return weir_fail(error, WEIR_IO, "%s%s", words, client->words == words ? weir_errno_advice(words) : "");
 }
 
 bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value)
@@ -314,6 +317,7 @@ enum weir_status weir_http_client_look(const char *host, unsigned port, const ch
 	}
 	curl_global_cleanup();
 	if (done == CURLE_COULDNT_CONNECT || done == CURLE_OPERATION_TIMEDOUT || done == CURLE_COULDNT_RESOLVE_HOST)
-		return weir_fail(error, WEIR_IO, "%s", words[0] != '\0' ? words : curl_easy_strerror(done));
+		return weir_fail(error, WEIR_IO, "%s%s", words[0] != '\0' ? words : curl_easy_strerror(done),
+		                 weir_errno_advice(words));
 	return WEIR_OK;
 }

@@ -165,7 +165,7 @@ static enum weir_status read_list(struct list_reader *reader, const struct weir_
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return weir_fail(error, WEIR_IO, "cannot read %s: %s", reader->path, strerror(errno));
+			return weir_fail(error, WEIR_IO, "cannot read %s: %s", reader->path, weir_errno_words(errno));
 		reader->held += (size_t)got;
 		at_end = got == 0;
 		if (!begun && reader->held >= 3) {
@@ -184,10 +184,10 @@ enum weir_status weir_exempt_file_read(const char *path, const struct weir_exemp
 	struct list_reader reader = {.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path, .line = 1};
 	*count = 0;
 	if (reader.file < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 	enum weir_status status = WEIR_OK;
 	if (fstat(reader.file, &about) != 0) {
-		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 	} else if (!S_ISREG(about.st_mode)) {
 		status = weir_fail(error, WEIR_INVALID, "%s is not a regular file", path);
 	} else {

@@ -62,6 +62,13 @@ void weir_redis_send(struct weir_redis *link, const struct weir_span *words, siz
 	redisAppendCommandArgv(link->context, (int)count, at, lengths);
 }
 
+/* What hiredis says. */
+static enum weir_status fail_as_told(const struct weir_redis *link, struct weir_error *error)
+{
+	const char *words = link->context->errstr;
+	return weir_fail(error, WEIR_IO, "%s%s", words, weir_errno_advice(words));
+}
+
 enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_answer **answer,
                                     struct weir_error *error)
 {
@@ -74,7 +81,7 @@ enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_a
 		const char *words = code == REDIS_ERR_IO && errno == EAGAIN ? "no answer in time"
 		                    : code == REDIS_ERR_PROTOCOL            ? "what answers does not speak Redis' protocol"
 		                                                            : link->context->errstr;
-		return weir_fail(error, WEIR_IO, "%s: %s", link->name, words);
+		return weir_fail(error, WEIR_IO, "%s: %s%s", link->name, words, weir_errno_advice(words));
 	}
 	redisReply *reply = taken;
 	if (reply->type == REDIS_REPLY_ERROR) {
@@ -124,7 +131,7 @@ static enum weir_status reach_one(struct weir_redis *link, const struct weir_red
 		close(fd);
 	if (link->context == NULL)
 		return weir_fail(error, WEIR_IO, "out of memory");
-	return link->context->err == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", link->context->errstr);
+	return link->context->err == 0 ? WEIR_OK : fail_as_told(link, error);
 }
 
 /* The first of the host's addresses that answers. Each has its share of the time that is left, so that none uses it up. */
@@ -141,7 +148,7 @@ static enum weir_status reach(struct weir_redis *link, const struct weir_redis_u
 		status = reach_one(link, url, found.addresses[i], share_ms > 1 ? (int)share_ms : 1, error);
 	}
 	if (status == WEIR_OK && redisSetTimeout(link->context, timeout) != REDIS_OK)
-		status = weir_fail(error, WEIR_IO, "%s", link->context->errstr);
+		status = fail_as_told(link, error);
 	if (status != WEIR_OK)
 		weir_error_prefix(error, "%s", link->name);
 	return status;

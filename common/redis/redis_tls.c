@@ -155,7 +155,7 @@ static enum weir_status connect_to(struct weir_redis_tls *tls, const char *addre
 	tls->server = connect_one(found, end_ms);
 	int reason = errno;
 	freeaddrinfo(found);
-	return tls->server >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", strerror(reason));
+	return tls->server >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", weir_errno_words(reason));
 }
 
 static const char *reason_of(const struct weir_redis_tls *tls)
@@ -246,7 +246,7 @@ static enum weir_status begin_to_carry(struct weir_redis_tls *tls, int *fd, stru
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-		return weir_fail(error, WEIR_IO, "cannot make a pair of sockets: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot make a pair of sockets: %s", weir_errno_words(errno));
 	tls->clear = pair[0];
 	fcntl(pair[0], F_SETFL, O_NONBLOCK);
 	tls->running = pthread_create(&tls->thread, NULL, carry, tls) == 0;
@@ -263,7 +263,7 @@ static enum weir_status look_at(const char *path, struct weir_error *error)
 {
 	if (path == NULL || access(path, R_OK) == 0)
 		return WEIR_OK;
-	return weir_fail(error, WEIR_IO, "TLS: cannot open %s: %s", path, strerror(errno));
+	return weir_fail(error, WEIR_IO, "TLS: cannot open %s: %s", path, weir_errno_words(errno));
 }
 
 enum weir_status weir_redis_tls_connect(const char *host, const char *address, uint16_t port,

@@ -86,7 +86,7 @@ static int finish(int code)
 	if ((flushed && !ferror(stdout)) || code != WEIR_EXIT_DONE)
 		return code;
 	fprintf(stderr, "weir: cannot write to standard output: %s\n",
-	        flushed ? "some of it did not arrive" : strerror(errno));
+	        flushed ? "some of it did not arrive" : weir_errno_words(errno));
 	return WEIR_EXIT_FAILED;
 }
 

@@ -41,7 +41,7 @@ enum weir_status link_listen(struct link_listeners *listeners, const char *host,
 	*listener = (struct link_listener){.fd = fd, .tls = tls, .next = listeners->first};
 	struct epoll_event event = event_of(listener);
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0 || epoll_ctl(listeners->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-		status = weir_fail(error, WEIR_IO, "cannot wait for connections: %s", strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot wait for connections: %s", weir_errno_words(errno));
 		close(fd);
 		free(listener);
 		return status;

@@ -235,7 +235,7 @@ enum weir_status link_server_opened(const struct link_server *server, struct wei
 {
 	return server->failed == 0 ? WEIR_OK
 	                           : weir_fail(error, WEIR_IO, "cannot create the file descriptors for checks: %s",
-	                                       strerror(server->failed));
+	                                       weir_errno_words(server->failed));
 }
 
 enum weir_status link_server_listen(struct link_server *server, const char *host, uint16_t port, bool shared,

@@ -152,7 +152,7 @@ enum weir_status surfaces_add(struct surfaces *surfaces, const struct check_surf
 	member->surface = *surface;
 	if (surfaces->epoll < 0 || epoll_ctl(surfaces->epoll, EPOLL_CTL_ADD, surface->descriptor, &event) != 0)
 		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s",
-		                 strerror(surfaces->failed != 0 ? surfaces->failed : errno));
+		                 weir_errno_words(surfaces->failed != 0 ? surfaces->failed : errno));
 	return WEIR_OK;
 }
 

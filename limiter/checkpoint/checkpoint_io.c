@@ -345,7 +345,7 @@ enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, str
 	if (failed != 0) {
 		io->store->ops->close(io->store);
 		free(io);
-		return weir_fail(error, WEIR_IO, "cannot start a thread for checkpoint I/O: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a thread for checkpoint I/O: %s", weir_errno_words(failed));
 	}
 	*out = io;
 	return WEIR_OK;

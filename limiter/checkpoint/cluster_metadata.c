@@ -52,7 +52,7 @@ enum weir_status cluster_metadata_establish(struct weir_store *store, uint32_t p
 	if (status != WEIR_END)
 		return status;
 	if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", weir_errno_words(errno));
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)random);
 	snprintf(count, sizeof count, "%u", partitions);
 	const char *names[] = {SEED_NOTE, PARTITIONS_NOTE};

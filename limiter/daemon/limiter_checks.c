@@ -377,8 +377,9 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	checks->exempt_lists = lists;
 	checks->options =
 		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
-	status = checks->options.mail != NULL ? read_secrets(checks, error)
-	                                      : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", strerror(errno));
+	status = checks->options.mail != NULL
+	             ? read_secrets(checks, error)
+	             : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", weir_errno_words(errno));
 	if (status == WEIR_OK)
 		status = try_addresses(config, error);
 	if (status == WEIR_OK && cluster != NULL)

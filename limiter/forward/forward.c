@@ -41,7 +41,7 @@ void forward_reach(struct forward *forward, uint32_t place)
 		weir_fault_raise(&forward->fault, forward->options.log, "checks",
 		                 "cannot start a thread that asks another limiter: %s. Checks of its partitions are "
 		                 "unavailable here. Retrying",
-		                 strerror(failed));
+		                 weir_errno_words(failed));
 	else
 		weir_fault_over(&forward->fault, forward->options.log, "checks", "threads can be started again");
 }

@@ -185,7 +185,7 @@ static void send_out(struct peer_link *link)
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return;
 		else if (errno != EINTR)
-			fail(link, CHECK_WHY_LATE, strerror(errno));
+			fail(link, CHECK_WHY_LATE, weir_errno_words(errno));
 	}
 	if (link->sent == link->out.length) {
 		weir_text_clear(&link->out);
@@ -280,7 +280,7 @@ static void read_in(struct peer_link *link)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			return;
 		} else if (errno != EINTR) {
-			fail(link, CHECK_WHY_LATE, strerror(errno));
+			fail(link, CHECK_WHY_LATE, weir_errno_words(errno));
 		}
 	}
 }

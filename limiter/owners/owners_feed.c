@@ -148,7 +148,8 @@ enum weir_status owners_feed_start(const struct owners_feed_options *options, st
 	int failed = pthread_create(&feed->thread, NULL, serve, feed);
 	if (failed != 0) {
 		free(feed);
-		return weir_fail(error, WEIR_IO, "cannot start a thread for the owners of checks: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a thread for the owners of checks: %s",
+		                 weir_errno_words(failed));
 	}
 	*out = feed;
 	return WEIR_OK;

@@ -412,7 +412,7 @@ enum weir_status checking_open(struct checking *checking, struct weir_error *err
 	checking->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (checking->epoll < 0 || !watch(checking, mail_wake(checks->mail, options->number)) ||
 	    !watch(checking, surface->descriptor))
-		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", weir_errno_words(errno));
 	return WEIR_OK;
 }
 

@@ -326,7 +326,7 @@ enum weir_status worker_start(struct worker *worker, struct weir_error *error)
 {
 	int failed = pthread_create(&worker->thread, NULL, work, worker);
 	if (failed != 0)
-		return weir_fail(error, WEIR_IO, "cannot start a worker thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a worker thread: %s", weir_errno_words(failed));
 	worker->started = true;
 	return WEIR_OK;
 }

@@ -229,7 +229,7 @@ enum file_opening file_identity_open_fd(int fd, const char *path, bool growing, 
 	int stated = fstat(fd, &beginning->about);
 	if (stated != 0 || !S_ISREG(beginning->about.st_mode)) {
 		if (stated != 0)
-			weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, strerror(errno));
+			weir_fail(error, WEIR_IO, "cannot stat %s: %s", path, weir_errno_words(errno));
 		else
 			refuse(path, &beginning->about, error);
 		close(fd);
@@ -292,7 +292,7 @@ enum file_opening file_identity_open(const char *path, bool growing, struct file
 		weir_fail(error, WEIR_IO, "cannot open %s: it is a link to a file that is not there", path);
 		return FILE_OPENING_FAILED;
 	}
-	weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(reason));
+	weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(reason));
 	return reason == ENOENT || reason == ENOTDIR ? FILE_OPENING_ABSENT : FILE_OPENING_FAILED;
 }
 

@@ -102,7 +102,7 @@ bool file_listing_obstacle(const char *pattern, char *text, size_t bytes)
 		int failed = fault_of(path, last);
 		if (failed == 0 || failed == ENOENT)
 			continue;
-		snprintf(text, bytes, "cannot read the directory %.150s: %s", path, strerror(failed));
+		snprintf(text, bytes, "cannot read the directory %.150s: %s", path, weir_errno_words(failed));
 		size_t used = strlen(text);
 		if (failed == EACCES)
 			snprintf(text + used, bytes - used, " (running as uid %u)", (unsigned)geteuid());

@@ -52,7 +52,7 @@ static enum weir_status read_all(struct file_names *names, DIR *directory, const
 		                                                 .folder = entry->d_type == DT_DIR};
 	}
 	if (errno != 0)
-		return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read directory %s: %s", shown, weir_errno_words(errno));
 	if (names->count > 1)
 		qsort(names->list, names->count, sizeof *names->list, by_name);
 	return WEIR_OK;
@@ -65,7 +65,7 @@ static enum weir_status open_names(const char *path, const struct stat *about, s
 	DIR *directory = opendir(shown);
 	if (directory == NULL)
 		return weir_fail(error, errno == ENOENT || errno == ENOTDIR ? WEIR_END : WEIR_IO,
-		                 "cannot read directory %s: %s", shown, strerror(errno));
+		                 "cannot read directory %s: %s", shown, weir_errno_words(errno));
 	struct file_names *names = weir_alloc(1, sizeof *names);
 	memcpy(names->directory, path, strlen(path) + 1);
 	names->device = about->st_dev;

@@ -311,7 +311,7 @@ static enum file_situation observe_truncated(const struct file_stream *stream, s
 		return SITUATION_TRUNCATED_COPIED;
 	int fd = fcntl(input_fd(input_lines_input(current->lines)), F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		weir_fail(&seen->error, WEIR_IO, "cannot reopen %s: %s", current->path, strerror(errno));
+		weir_fail(&seen->error, WEIR_IO, "cannot reopen %s: %s", current->path, weir_errno_words(errno));
 	if (fd < 0 ||
 	    file_identity_open_fd(fd, current->path, true, &seen->found.beginning, &seen->error) != FILE_OPENING_DONE)
 		return SITUATION_TRUNCATED_UNREADABLE;

@@ -427,7 +427,7 @@ static enum weir_status file_new(const struct weir_json *config, const struct so
 		source->watch = file_watch_new();
 		if (source->watch == NULL)
 			status = weir_fail(error, WEIR_IO, "cannot create the file descriptors for following files: %s",
-			                   strerror(errno));
+			                   weir_errno_words(errno));
 	}
 	if (status != WEIR_OK) {
 		file_free(&source->source);

@@ -179,7 +179,7 @@ static enum weir_status stdin_new(const struct weir_json *config, const struct s
 	}
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot read standard input: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot read standard input: %s", weir_errno_words(errno));
 	struct stdin_source *source = weir_alloc(1, sizeof *source);
 	source_unreplayable_init(&source->base, &source_stdin_ops, "-", "standard input");
 	source->once = context->once;

@@ -56,19 +56,19 @@ enum weir_status journal_file_open(int fd, const struct journal_filter *filter, 
 	sd_journal *journal;
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the library owns it, once it has opened the file */
 	if (own < 0)
-		return weir_fail(error, WEIR_IO, "cannot open it: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open it: %s", weir_errno_words(errno));
 	int result = sd_journal_open_files_fd(&journal, &own, 1, 0);
 	if (result < 0) {
 		close(own);
 		return weir_fail(error, result == -EBADMSG || result == -ENODATA ? WEIR_INVALID : WEIR_IO,
-		                 "cannot read it as a journal: %s", strerror(-result));
+		                 "cannot read it as a journal: %s", weir_errno_words(-result));
 	}
 	enum weir_status status = add_matches(journal, filter);
 	if (status == WEIR_OK)
 		result = seek(journal, id, after);
 	if (status != WEIR_OK || result < 0) {
 		sd_journal_close(journal);
-		return weir_fail(error, WEIR_INVALID, "cannot search the journal: %s", strerror(-result));
+		return weir_fail(error, WEIR_INVALID, "cannot search the journal: %s", weir_errno_words(-result));
 	}
 	(void)sd_journal_set_data_threshold(journal, 0); /* whole fields, so that what is too long is noticed, not cut */
 	*file = weir_alloc(1, sizeof **file);
@@ -108,7 +108,7 @@ enum weir_status journal_file_next(struct journal_file *file, struct journal_ent
 	if (result == 0 && (sd_journal_get_usage(file->journal, &used_bytes) < 0 || used_bytes > 0))
 		return WEIR_AGAIN;
 	return weir_fail(error, WEIR_INVALID, "is damaged%s%s", result < 0 ? ": " : "",
-	                 result < 0 ? strerror(-result) : "");
+	                 result < 0 ? weir_errno_words(-result) : "");
 }
 
 uint64_t journal_file_text(struct journal_file *file, const struct journal_entry *entry, size_t most,

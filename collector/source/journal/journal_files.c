@@ -94,7 +94,7 @@ void journal_files_deinit(struct journal_files *files)
 static void state_problem(struct journal_files *files, const char *path, int reason)
 {
 	if (files->problem[0] == '\0')
-		snprintf(files->problem, sizeof files->problem, "cannot read %.120s: %s", path, strerror(reason));
+		snprintf(files->problem, sizeof files->problem, "cannot read %.120s: %s", path, weir_errno_words(reason));
 }
 
 static void add_file(struct journal_files *files, const char *path)

@@ -88,7 +88,7 @@ static enum step open_listed(struct journal_source *source, struct journal_strea
 	stream->at.path = path;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 && errno != ENOENT) {
-		(void)weir_fail(error, WEIR_IO, "cannot open it: %s", strerror(errno));
+		(void)weir_fail(error, WEIR_IO, "cannot open it: %s", weir_errno_words(errno));
 		return fail(source, stream, now_ms, error);
 	}
 	if (fd < 0 || fstat(fd, &about) != 0 || about.st_ino != listed->inode || about.st_dev != listed->device) {

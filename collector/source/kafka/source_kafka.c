@@ -289,8 +289,9 @@ static enum weir_status kafka_new(const struct weir_json *config, const struct s
 	if (!source->once) {
 		source->positions = weir_alloc(CHUNK_LINES, sizeof *source->positions);
 		source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		status = source->fd >= 0 ? join(source, error)
-		                         : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
+		status = source->fd >= 0
+		             ? join(source, error)
+		             : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", weir_errno_words(errno));
 		if (status == WEIR_OK)
 			status = kafka_ends_new(source, &source->ends, error);
 	}

@@ -291,7 +291,7 @@ static enum weir_status list_files(struct push_ids *ids, struct weir_error *erro
 {
 	DIR *listing = opendir(ids->directory);
 	if (listing == NULL)
-		return weir_fail(error, WEIR_IO, "cannot list %s: %s", ids->directory, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot list %s: %s", ids->directory, weir_errno_words(errno));
 	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
 		uint64_t number;
 		int used = 0;
@@ -329,7 +329,7 @@ static enum weir_status open_newest(struct push_ids *ids, struct weir_error *err
 	(void)fallocate(ids->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)ids->file_bytes + AHEAD_BYTES);
 	if (ftruncate(ids->fd, (off_t)ids->file_bytes) != 0 || lseek(ids->fd, (off_t)ids->file_bytes, SEEK_SET) < 0 ||
 	    (is_new && weir_write_all(ids->fd, first_line, HEAD_BYTES, &(size_t){0}) != 0))
-		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 	if (status == WEIR_OK && is_new)
 		status = weir_directory_sync(ids->directory, error);
 	if (status != WEIR_OK)
@@ -412,7 +412,7 @@ static enum weir_status write_records(struct push_ids *ids, struct weir_text *re
 		close_file(ids);
 	}
 	weir_text_deinit(records);
-	return good ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write %s: %s", ids->directory, strerror(why));
+	return good ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write %s: %s", ids->directory, weir_errno_words(why));
 }
 
 enum weir_status push_ids_save(struct push_ids *ids, uint64_t below, int64_t now_ms, struct weir_error *error)

@@ -641,9 +641,10 @@ enum weir_status push_spool_open(const struct push_spool_options *options, struc
 	pthread_mutex_init(&spool->mutex, NULL);
 	spool->event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
 	spool->work = weir_wake_new();
-	enum weir_status status = spool->event >= 0 && spool->work >= 0
-	                              ? open_files(spool, options, error)
-	                              : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
+	enum weir_status status =
+		spool->event >= 0 && spool->work >= 0
+			? open_files(spool, options, error)
+			: weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", weir_errno_words(errno));
 	if (status == WEIR_OK && pthread_create(&spool->thread, NULL, work, spool) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot start a thread");
 	spool->started = status == WEIR_OK;

@@ -193,7 +193,7 @@ enum weir_status queue_init(struct queue_source *source, const struct source_ops
 		source->batches[i].positions = weir_alloc(QUEUE_BATCH_LINES, sizeof(uint64_t));
 	source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return source->fd >= 0 ? WEIR_OK
-	                       : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
+	                       : weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", weir_errno_words(errno));
 }
 
 /* With `once`: waits for the stream's name, as what is read is settled before the first line. */

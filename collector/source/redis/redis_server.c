@@ -99,7 +99,7 @@ static enum weir_status exchange(struct redis_server *server, struct weir_error 
 	if (ready > 0 && server->out.length > 0) {
 		ssize_t sent = send(fd, server->out.at, server->out.length, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && errno != EAGAIN && errno != EINTR)
-			return weir_fail(error, WEIR_IO, "%s: %s", server->name, strerror(errno));
+			return weir_fail(error, WEIR_IO, "%s: %s", server->name, weir_errno_words(errno));
 		if (sent > 0) {
 			server->out.length -= (size_t)sent;
 			memmove(server->out.at, server->out.at + sent, server->out.length);
@@ -112,7 +112,7 @@ static enum weir_status exchange(struct redis_server *server, struct weir_error 
 	if (got == 0)
 		return weir_fail(error, WEIR_IO, "%s has closed the connection", server->name);
 	if (ready > 0 && got < 0 && errno != EAGAIN && errno != EINTR)
-		return weir_fail(error, WEIR_IO, "%s: %s", server->name, strerror(errno));
+		return weir_fail(error, WEIR_IO, "%s: %s", server->name, weir_errno_words(errno));
 	return got > 0 ? WEIR_OK : WEIR_AGAIN;
 }
 

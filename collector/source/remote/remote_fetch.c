@@ -93,7 +93,7 @@ int remote_temporary(const struct remote_fetch *fetch, struct weir_error *error)
 	if (fd >= 0)
 		(void)unlink(path);
 	else
-		weir_fail(error, WEIR_IO, "cannot make a temporary file in %s: %s", directory, strerror(errno));
+		weir_fail(error, WEIR_IO, "cannot make a temporary file in %s: %s", directory, weir_errno_words(errno));
 	return fd;
 }
 
@@ -109,7 +109,7 @@ int remote_step_fd(struct remote_fetch *fetch, struct weir_error *error)
 	}
 	if (lseek(fetch->step->fd, (off_t)fetch->step->bytes, SEEK_SET) >= 0)
 		return fetch->step->fd;
-	weir_fail(error, WEIR_IO, "cannot go through a temporary file: %s", strerror(errno));
+	weir_fail(error, WEIR_IO, "cannot go through a temporary file: %s", weir_errno_words(errno));
 	return -1;
 }
 
@@ -124,7 +124,7 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
 	struct remote_step *step = fetch->step;
 	uint64_t kept = piece->to - piece->from;
 	if (piece->closed && pwrite(step->fd, "\n", 1, (off_t)(piece->at + kept)) != 1)
-		return weir_fail(error, WEIR_IO, "cannot write a temporary file: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot write a temporary file: %s", weir_errno_words(errno));
 	step->bytes = piece->at + kept + piece->closed;
 	remote_step_drop(fetch);
 	if ((step->count & (step->count - 1)) == 0)
@@ -518,7 +518,7 @@ enum weir_status remote_fetch_start(struct remote_fetch *fetch, struct weir_erro
 	if (fetch->event < 0)
 		fetch->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fetch->event < 0)
-		return weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a file descriptor: %s", weir_errno_words(errno));
 	if (pthread_create(&fetch->thread, NULL, work, fetch) != 0)
 		return weir_fail(error, WEIR_IO, "cannot start a thread");
 	fetch->started = true;

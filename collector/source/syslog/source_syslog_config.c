@@ -198,5 +198,6 @@ enum weir_status syslog_socket(const struct syslog_config *config, int *fd, stru
 				*fd = bind_to(at, config);
 	int reason = errno;
 	freeaddrinfo(found);
-	return *fd >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot listen on %s: %s", config->listen, strerror(reason));
+	return *fd >= 0 ? WEIR_OK
+	                : weir_fail(error, WEIR_IO, "cannot listen on %s: %s", config->listen, weir_errno_words(reason));
 }

@@ -71,7 +71,8 @@ enum weir_status syslog_tcp_new(int fd, const struct syslog_config *config, stru
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0) {
 		close(fd);
-		return weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s",
+		                 weir_errno_words(errno));
 	}
 	struct syslog_tcp *tcp = weir_alloc(1, sizeof *tcp);
 	*tcp = (struct syslog_tcp){.epoll = epoll,
@@ -299,7 +300,7 @@ static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, in
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue;
 		source->errors++;
-		syslog_source_problem(source, true, "cannot accept a connection: %s", strerror(errno));
+		syslog_source_problem(source, true, "cannot accept a connection: %s", weir_errno_words(errno));
 		tcp->accepting = false; /* it stays readable: it must not keep the loop busy */
 		tcp->accept_from_ms = monotonic_ms + ACCEPT_PAUSE_MS;
 		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);

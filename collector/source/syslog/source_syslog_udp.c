@@ -95,7 +95,7 @@ void syslog_udp_read(struct syslog_udp *udp, struct syslog_source *source, int64
 			continue;
 		if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
 			source->errors++;
-			syslog_source_problem(source, false, "cannot receive messages: %s", strerror(errno));
+			syslog_source_problem(source, false, "cannot receive messages: %s", weir_errno_words(errno));
 		}
 		if (count <= 0)
 			break;

@@ -300,9 +300,9 @@ enum weir_status weir_bus_kafka_watch_start(struct bus_kafka *bus, struct weir_e
 {
 	int failed = pthread_create(&bus->watch, NULL, watch, bus);
 	bus->watching = failed == 0;
-	return failed == 0
-	           ? WEIR_OK
-	           : weir_fail(error, WEIR_IO, "cannot start the thread that watches the bus: %s", strerror(failed));
+	return failed == 0 ? WEIR_OK
+	                   : weir_fail(error, WEIR_IO, "cannot start the thread that watches the bus: %s",
+	                               weir_errno_words(failed));
 }
 
 void weir_bus_kafka_watch_stop(struct bus_kafka *bus)

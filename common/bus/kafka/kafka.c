@@ -237,7 +237,7 @@ bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes, co
 	if (some && known->words != NULL)
 		snprintf(text, bytes, "%.*s%s", name, kafka->complaint, known->words);
 	else if (some)
-		snprintf(text, bytes, "%s", kafka->complaint);
+		snprintf(text, bytes, "%s%s", kafka->complaint, weir_errno_advice(kafka->complaint));
 	pthread_mutex_unlock(&kafka->lock);
 	if (cause != NULL)
 		*cause = known;
@@ -342,7 +342,7 @@ enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafka_type_t type,
 		return WEIR_OK;
 	rd_kafka_conf_destroy(conf);
 	release(kafka); /* the owner still holds it */
-	return weir_json_fail(&kafka->at, error, "%s", words);
+	return weir_json_fail(&kafka->at, error, "%s%s", words, weir_errno_advice(words));
 }
 
 /* A handle's end on another thread. The last of the two threads that use it frees it. */

@@ -419,7 +419,7 @@ static enum weir_status read_run(struct weir_consumer *consumer, size_t start, s
 	ssize_t got = weir_bus_read(consumer->fd, consumer->buffer + first->buffered, bytes, first->place.at);
 	if (got < 0)
 		return weir_fail(error, WEIR_IO, "cannot read %s/%020llu.log: %s", consumer->journal->directory,
-		                 (unsigned long long)first->sequence, strerror(errno));
+		                 (unsigned long long)first->sequence, weir_errno_words(errno));
 	/* Clear what a truncated file does not have: else the buffer's old contents might be taken for it. */
 	memset(consumer->buffer + first->buffered + got, 0, bytes - (size_t)got);
 	for (size_t i = start; i < start + length; i++) {

@@ -81,11 +81,11 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 	if (status == WEIR_INVALID)
 		status = find_witness(*fd, segment, walk.end, &witness);
 	if (status != WEIR_OK)
-		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
+		weir_fail(error, status, "cannot read %s: %s", path, weir_errno_words(errno));
 	else if (witness)
 		status = weir_bus_segment_damaged(path, &walk, error);
 	else if (rewrite(*fd, walk.durable, walk.end) != 0 || fdatasync(*fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot repair %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot repair %s: %s", path, weir_errno_words(errno));
 	if (status != WEIR_OK) {
 		weir_bus_index_free(index);
 		close(*fd);

@@ -247,7 +247,7 @@ static enum weir_status next_record(struct weir_bus_scan *scan, struct weir_mess
 		case FOUND_UNREADABLE:
 			scan->at = scan->limit;
 			return weir_fail(error, WEIR_IO, "cannot read %s/%020llu.log: %s", scan->directory,
-			                 (unsigned long long)scan->segment->sequence, strerror(errno));
+			                 (unsigned long long)scan->segment->sequence, weir_errno_words(errno));
 		case FOUND_RECORD: break;
 		}
 		scan->at += weir_bus_record_bytes(&record);

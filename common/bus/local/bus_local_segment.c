@@ -58,7 +58,7 @@ enum weir_status weir_bus_segment_list(const char *directory, uint64_t **sequenc
 {
 	DIR *listing = opendir(directory);
 	if (listing == NULL)
-		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", directory, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", directory, weir_errno_words(errno));
 	uint64_t *found = NULL;
 	uint32_t used = 0;
 	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
@@ -117,7 +117,7 @@ enum weir_status weir_bus_segment_create(const char *directory, struct weir_bus_
 	if (status != WEIR_OK)
 		goto cleanup;
 	if (getrandom(&header->id, sizeof header->id, 0) != (ssize_t)sizeof header->id) {
-		status = weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot get random bytes: %s", weir_errno_words(errno));
 		goto cleanup;
 	}
 	weir_bus_segment_header_encode(header, bytes);
@@ -125,9 +125,9 @@ enum weir_status weir_bus_segment_create(const char *directory, struct weir_bus_
 	if (*fd < 0)
 		status = weir_file_refused(error, "cannot create", path);
 	else if (weir_bus_write(*fd, bytes, length, 0) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 	else if (fdatasync(*fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", path, weir_errno_words(errno));
 	else
 		status = weir_directory_sync(directory, error);
 	if (status != WEIR_OK) {
@@ -175,7 +175,7 @@ enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic to
 	off_t size = lseek(fd, 0, SEEK_END);
 	close(fd);
 	if (length < 0 || size < 0) {
-		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 	} else if (size > UINT32_MAX) {
 		status = weir_fail(error, WEIR_INVALID, "%s is larger than any file that weir writes", path);
 	} else {
@@ -298,7 +298,7 @@ enum weir_status weir_bus_segment_load(const char *directory, const struct weir_
 	if (status == WEIR_INVALID)
 		weir_bus_segment_damaged(path, &walk, error);
 	else if (status != WEIR_OK)
-		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
+		weir_fail(error, status, "cannot read %s: %s", path, weir_errno_words(errno));
 	close(fd);
 	free(next_offsets);
 	if (status == WEIR_OK)

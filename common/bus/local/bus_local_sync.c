@@ -229,7 +229,7 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	}
 	if (result != 0)
 		return weir_fail(error, WEIR_IO, "cannot %s %s/%020llu.log: %s", what, journal->directory,
-		                 (unsigned long long)last->sequence, strerror(errno));
+		                 (unsigned long long)last->sequence, weir_errno_words(errno));
 	mark(journal, last->length + batch->bytes);
 	return WEIR_OK;
 }

@@ -409,7 +409,7 @@ enum weir_status weir_bus_local_view(const char *directory, struct weir_bus **bu
 	if (!identify(directory, &about)) {
 		int reason = errno;
 		return weir_fail(error, reason == ENOENT ? WEIR_AGAIN : WEIR_IO, "there is no log in %s: %s", directory,
-		                 strerror(reason));
+		                 weir_errno_words(reason));
 	}
 	status = weir_bus_scan_partitions(directory, &partitions, error);
 	if (status != WEIR_OK)

@@ -107,8 +107,8 @@ enum weir_status weir_mysql_failed(struct weir_mysql *mysql, unsigned number, co
 {
 	const struct weir_mysql_failure *failure = weir_mysql_failure(number);
 	mysql->error_number = number;
-	enum weir_status status = weir_fail(&mysql->last, WEIR_IO, "%s: %s (%u): %s (runbook: %s)", mysql->name, words,
-	                                    number, failure->words, failure->runbook);
+	enum weir_status status = weir_fail(&mysql->last, WEIR_IO, "%s: %s%s (%u): %s (runbook: %s)", mysql->name, words,
+	                                    weir_errno_advice(words), number, failure->words, failure->runbook);
 	if (error != NULL)
 		*error = mysql->last;
 	return status;

@@ -280,7 +280,7 @@ static enum weir_status fail_access(const char *directory, int reason, struct we
 		                 directory);
 	return weir_fail(error, WEIR_INVALID,
 	                 "there is no state in %s: `weir run` creates it; choose another directory with --state (%s)",
-	                 directory, strerror(reason));
+	                 directory, weir_errno_words(reason));
 }
 
 /* WEIR_AGAIN: it is being made, or somebody has begun to use what was read as a file that nobody changes. */

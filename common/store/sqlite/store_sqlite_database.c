@@ -55,7 +55,8 @@ static enum weir_status failed(const struct weir_database *database, struct weir
 	bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
 	int reason = code == SQLITE_IOERR || code == SQLITE_CANTOPEN ? sqlite3_system_errno(database->handle) : 0;
 	return weir_fail(error, damaged ? WEIR_INVALID : WEIR_IO, "%s: %s%s%s", database->path,
-	                 sqlite3_errmsg(database->handle), reason != 0 ? ": " : "", reason != 0 ? strerror(reason) : "");
+	                 sqlite3_errmsg(database->handle), reason != 0 ? ": " : "",
+	                 reason != 0 ? weir_errno_words(reason) : "");
 }
 
 /* SQLite's own waits up to 100 ms between two tries; a checkpoint's transaction takes less. */

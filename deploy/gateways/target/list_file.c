@@ -36,7 +36,7 @@ enum weir_status list_file_begin(struct list_file *file, struct weir_error *erro
 	unlink(path);
 	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (file->fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, weir_errno_words(errno));
 	file->new_hash = file->new_length = 0;
 	file->failed = 0;
 	weir_text_clear(&file->buffer);
@@ -69,11 +69,12 @@ static enum weir_status replace(struct list_file *file, const char *temporary, s
 	enum weir_status status = weir_directory_of(file->place, directory, error);
 	struct stat about;
 	if (status == WEIR_OK && fsync(file->fd) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot sync %s: %s", temporary, weir_errno_words(errno));
 	if (status == WEIR_OK && fstat(file->fd, &about) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot stat %s: %s", temporary, weir_errno_words(errno));
 	if (status == WEIR_OK && rename(temporary, file->place) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->place, strerror(errno));
+		status =
+			weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->place, weir_errno_words(errno));
 	if (status == WEIR_OK)
 		status = weir_directory_sync(directory, error);
 	if (status != WEIR_OK)
@@ -93,7 +94,7 @@ enum weir_status list_file_end(struct list_file *file, bool *changed, struct wei
 	*changed = file->inode == 0 || file->hash != file->new_hash || file->length != file->new_length ||
 	           !list_file_is_in_place(file);
 	if (status == WEIR_OK && file->failed != 0)
-		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(file->failed));
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, weir_errno_words(file->failed));
 	if (status == WEIR_OK && *changed)
 		status = replace(file, temporary, error);
 	close(file->fd);

@@ -75,7 +75,7 @@ enum weir_status run_note_put(struct weir_store *store, const struct weir_config
 {
 	char directory[WEIR_PATH_BYTES];
 	if (getcwd(directory, sizeof directory) == NULL)
-		return weir_fail(error, WEIR_IO, "cannot tell the working directory: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot tell the working directory: %s", weir_errno_words(errno));
 	json_t *note = json_object();
 	json_object_set_new(note, "directory", json_string(directory));
 	set_path(note, "decisions", directory, decisions);

@@ -133,7 +133,7 @@ enum weir_status state_directory_seed(struct state_directory *state, uint64_t *s
 		return WEIR_OK;
 	}
 	if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed)
-		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", weir_errno_words(errno));
 	char hex[20];
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)*seed);
 	return state->store->ops->note_put(state->store, SEED_NOTE, weir_span_of(hex), error);
@@ -197,7 +197,7 @@ enum weir_status state_directory_temporary(char **path, struct weir_error *error
 	if (status != WEIR_OK)
 		return status;
 	if (mkdtemp(pattern) == NULL)
-		return weir_fail(error, WEIR_IO, "cannot create a directory like %s: %s", pattern, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a directory like %s: %s", pattern, weir_errno_words(errno));
 	*path = weir_copy(pattern, strlen(pattern));
 	return WEIR_OK;
 }

@@ -55,7 +55,7 @@ static enum weir_status begin_file(struct decision_files *files, uint32_t policy
 		return weir_fail(error, WEIR_INVALID, "%s is not a regular file: give --decisions another directory",
 		                 file->path);
 	if (unlink(file->unfinished) != 0 && errno != ENOENT)
-		return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->unfinished, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->unfinished, weir_errno_words(errno));
 	file->files.log = options->log;
 	file->files.stop = weir_stop_flag();
 	file->files.progress = options->progress;
@@ -200,7 +200,7 @@ enum weir_status decision_files_finish(struct decision_files *files, struct weir
 		if (status != WEIR_OK)
 			return status;
 		if (rename(file->unfinished, file->path) != 0)
-			return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->path, strerror(errno));
+			return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->path, weir_errno_words(errno));
 		file->begun = false;
 	}
 	return weir_directory_sync(files->options.directory, error);

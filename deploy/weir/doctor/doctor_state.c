@@ -86,7 +86,7 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"there is no state of weir run in %s: %s\nIt never ran, or keeps its state elsewhere\nweir run %s "
 			"--state %s, or name its directory with --state (runbook: process-down)",
-			doctor->state, strerror(errno), check->config_words, doctor->state);
+			doctor->state, weir_errno_words(errno), check->config_words, doctor->state);
 		return;
 	}
 	if (weir_directory_look(doctor->state) == WEIR_DIRECTORY_FREE) {

@@ -81,7 +81,7 @@ static enum weir_status read_note(struct explain *explain, struct weir_error *er
 		if (!explain->asked->stays && explain->note.directory != NULL && chdir(explain->note.directory) != 0)
 			weir_log(&explain->backend.log, WEIR_LOG_WARNING, "explain",
 			         "cannot go to %s, which the paths of the sources start from: %s", explain->note.directory,
-			         strerror(errno));
+			         weir_errno_words(errno));
 	}
 	return status == WEIR_END ? WEIR_OK : status;
 }

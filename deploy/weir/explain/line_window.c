@@ -18,7 +18,7 @@ enum weir_status line_window_open(struct line_window *window, const char *path, 
 	*window = (struct line_window){.reach = reach};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 	if (fstat(fd, &window->about) != 0 || !S_ISREG(window->about.st_mode)) {
 		close(fd);
 		return weir_fail(error, WEIR_IO, "%s is no file", path);

@@ -201,7 +201,7 @@ static enum weir_status read_lines(struct published *published, int fd, struct w
 	free(bytes);
 	return status != WEIR_OK || got == 0
 	           ? status
-	           : weir_fail(error, WEIR_IO, "cannot read %s: %s", published->place, strerror(errno));
+	           : weir_fail(error, WEIR_IO, "cannot read %s: %s", published->place, weir_errno_words(errno));
 }
 
 static enum weir_status read_one(struct published *published, const char *path, bool *there, struct weir_error *error)
@@ -211,7 +211,8 @@ static enum weir_status read_one(struct published *published, const char *path, 
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	*there = fd >= 0;
 	if (fd < 0)
-		return errno == ENOENT ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return errno == ENOENT ? WEIR_OK
+		                       : weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 	published->place = path;
 	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) /* a pipe keeps nothing */
 		status = read_lines(published, fd, error);

@@ -225,7 +225,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		        code == WEIR_EXIT_FAILED ? "; not finished: run it again (running it twice does no harm)" : "");
 	}
 	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
-		fprintf(stderr, "weir forget: cannot write to standard output: %s\n", strerror(errno));
+		fprintf(stderr, "weir forget: cannot write to standard output: %s\n", weir_errno_words(errno));
 		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&text);

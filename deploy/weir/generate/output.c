@@ -27,7 +27,7 @@ static enum weir_status open_file(struct generate_output *output, struct weir_er
 	struct stat about;
 	output->fd = output->path != NULL ? open(output->path, flags, 0644) : STDOUT_FILENO;
 	if (output->fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name_of(output), strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name_of(output), weir_errno_words(errno));
 	/* A file that has lines has its header. */
 	if (output->path != NULL && fstat(output->fd, &about) == 0 && about.st_size > 0)
 		return WEIR_OK;
@@ -58,7 +58,7 @@ enum weir_status generate_output_flush(struct generate_output *output, struct we
 	if (failed == 0)
 		return WEIR_OK;
 	output->reader_gone = reason == EPIPE;
-	return weir_fail(error, WEIR_IO, "cannot write to %s: %s", name_of(output), strerror(reason));
+	return weir_fail(error, WEIR_IO, "cannot write to %s: %s", name_of(output), weir_errno_words(reason));
 }
 
 char *generate_output_room(struct generate_output *output, size_t most_bytes, struct weir_error *error)
@@ -83,7 +83,7 @@ enum weir_status generate_output_close(struct generate_output *output, struct we
 {
 	enum weir_status status = generate_output_flush(output, error);
 	if (output->path != NULL && output->fd >= 0 && close(output->fd) != 0 && status == WEIR_OK)
-		status = weir_fail(error, WEIR_IO, "cannot write to %s: %s", output->path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot write to %s: %s", output->path, weir_errno_words(errno));
 	free(output->buffer);
 	return status;
 }

@@ -118,7 +118,7 @@ static enum weir_exit finish(const struct import *import, const struct plan *pla
 		if (plan_result(&plan->items[i]) != PLAN_WHOLE)
 			code = WEIR_EXIT_FAILED;
 	if (!print(&out, stdout)) {
-		fprintf(stderr, "weir import: cannot write the configuration: %s\n", strerror(errno));
+		fprintf(stderr, "weir import: cannot write the configuration: %s\n", weir_errno_words(errno));
 		code = WEIR_EXIT_FAILED;
 	} else if (!import->json) {
 		(void)print(&summary, stderr);

@@ -193,7 +193,7 @@ static enum weir_status walk_folder(struct walk *now, const char *path, unsigned
 	int count = scandir(path, &names, NULL, alphasort);
 	enum weir_status status = WEIR_OK;
 	if (count < 0)
-		return weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, weir_errno_words(errno));
 	for (int i = 0; i < count; i++) {
 		if (status == WEIR_OK && names[i]->d_name[0] != '.') {
 			char *inner = plan_print(now->plan, "%s/%s", path, names[i]->d_name);
@@ -212,7 +212,7 @@ static enum weir_status walk(struct walk *now, const char *path, unsigned deep, 
 {
 	struct stat is;
 	if (stat(path, &is) != 0)
-		return weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, weir_errno_words(errno));
 	if (deep > FOLDERS_DEEP || ++now->names > NAMES_MAX)
 		return weir_fail(error, WEIR_INVALID, "%s: there are more files, or deeper ones, than an import takes", path);
 	return S_ISDIR(is.st_mode) ? walk_folder(now, path, deep, error) : now->take(now->context, path, error);

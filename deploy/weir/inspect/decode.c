@@ -164,7 +164,7 @@ static bool flush(struct decode *decode)
 	size_t written;
 	bool good = weir_write_all(STDOUT_FILENO, decode->text.at, decode->text.length, &written) == 0;
 	if (!good && errno != EPIPE) {
-		fprintf(stderr, "weir decode: cannot write: %s\n", strerror(errno));
+		fprintf(stderr, "weir decode: cannot write: %s\n", weir_errno_words(errno));
 		decode->write_failed = true;
 	}
 	weir_text_clear(&decode->text);
@@ -230,7 +230,7 @@ static char *read_frame(const char *path, size_t *length)
 	enum { MOST_BYTES = WEIR_FRAME_JUDGED_MAX_BYTES + 1 };
 	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0) {
-		fprintf(stderr, "weir decode: cannot open %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "weir decode: cannot open %s: %s\n", path, weir_errno_words(errno));
 		return NULL;
 	}
 	char *bytes = weir_alloc(MOST_BYTES, 1);
@@ -249,7 +249,7 @@ static char *read_frame(const char *path, size_t *length)
 	if (got == 0 && *length < MOST_BYTES)
 		return bytes;
 	if (got < 0)
-		fprintf(stderr, "weir decode: cannot read %s: %s\n", path, strerror(reason));
+		fprintf(stderr, "weir decode: cannot read %s: %s\n", path, weir_errno_words(reason));
 	else
 		fprintf(stderr, "weir decode: %s is larger than a frame can be\n", path);
 	free(bytes);

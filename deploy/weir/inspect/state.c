@@ -243,7 +243,7 @@ static bool write_lines(struct dump *dump)
 		weir_text_clear(&dump->overrides);
 		return true;
 	}
-	fprintf(stderr, "weir state: cannot write: %s\n", strerror(errno));
+	fprintf(stderr, "weir state: cannot write: %s\n", weir_errno_words(errno));
 	return false;
 }
 

@@ -146,7 +146,7 @@ enum weir_status state_keys_read(struct state_keys *keys, const char *path, stru
 	bool is_input = strcmp(path, "-") == 0;
 	FILE *file = is_input ? stdin : fopen(path, "re");
 	if (file == NULL)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(errno));
 	enum weir_status status = WEIR_OK;
 	char *line = NULL;
 	size_t capacity = 0, number = 0;
@@ -162,7 +162,7 @@ enum weir_status state_keys_read(struct state_keys *keys, const char *path, stru
 			weir_error_prefix(error, "%s:%zu", path, number);
 	}
 	if (status == WEIR_OK && ferror(file))
-		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
 	free(line);
 	if (!is_input)
 		fclose(file);

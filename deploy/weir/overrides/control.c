@@ -169,7 +169,7 @@ enum weir_status control_start(const char *directory, control_answer *answer, vo
 		failed = pthread_create(&control->thread, NULL, work, control);
 	if (failed != 0) {
 		control_free(control);
-		return weir_fail(error, WEIR_IO, "cannot listen at %s/control: %s", directory, strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot listen at %s/control: %s", directory, weir_errno_words(failed));
 	}
 	*out = control;
 	return WEIR_OK;
@@ -214,7 +214,7 @@ enum weir_status control_ask(const char *directory, struct weir_span request, st
 		return weir_fail(error, WEIR_IO,
 		                 "%s is in use by a process that accepts no commands at %s/control: %s (it may be starting or "
 		                 "stopping)",
-		                 directory, directory, strerror(errno));
+		                 directory, directory, weir_errno_words(errno));
 	struct weir_text line = {0};
 	weir_text_append(&line, request.at, request.length);
 	bool good = write_line(fd, &line, CONTROL_READ_MS) &&

@@ -260,7 +260,7 @@ enum weir_status list_blocks_read(struct backend *backend, const struct list_fil
 		.partitions = WEIR_BUS_PARTITIONS_MAX, .max = BLOCK_TABLE_MAX_DEFAULT, .keep_json = true};
 	*blocks = (struct list_blocks){.registry = policy_registry_new()};
 	if (getrandom(&options.seed, sizeof options.seed, 0) != (ssize_t)sizeof options.seed)
-		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", weir_errno_words(errno));
 	blocks->table = block_table_new(&options);
 	bool is_local = backend->kind != BACKEND_CLUSTER;
 	enum weir_status status = is_local ? policy_log_load(backend->store, blocks->registry, error) : WEIR_OK;

@@ -344,7 +344,7 @@ static enum weir_exit run_kind(enum override_kind kind, int argc, char **argv)
 	}
 	if (weir_write_all(STDOUT_FILENO, run->text.at, run->text.length, &written) != 0) {
 		fprintf(stderr, "%s: done, but cannot write to standard output: %s\n", run->options.line->name,
-		        strerror(errno));
+		        weir_errno_words(errno));
 		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&run->text);

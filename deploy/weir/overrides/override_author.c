@@ -16,7 +16,7 @@ enum weir_status override_author(const char *by, struct override_command *comman
 	unsigned char bytes[ID_BYTES];
 	author_name(by, command->by, sizeof command->by);
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot get random bytes: %s", weir_errno_words(errno));
 	*weir_hex_put(command->id, bytes, sizeof bytes) = '\0';
 	return WEIR_OK;
 }

@@ -145,7 +145,7 @@ static enum weir_status make_directories(char *path, struct weir_error *error)
 		int reason = errno;
 		*slash = '/';
 		if (!made)
-			return weir_fail(error, WEIR_IO, "cannot make the directory of %s: %s", path, strerror(reason));
+			return weir_fail(error, WEIR_IO, "cannot make the directory of %s: %s", path, weir_errno_words(reason));
 	}
 	return WEIR_OK;
 }
@@ -159,7 +159,7 @@ static FILE *open_in(struct tree *tree, const char *name)
 		tree->status = make_directories(path, &tree->error);
 	FILE *file = tree->status == WEIR_OK ? fopen(path, "we") : NULL;
 	if (tree->status == WEIR_OK && file == NULL)
-		tree->status = weir_fail(&tree->error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+		tree->status = weir_fail(&tree->error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 	return file;
 }
 
@@ -167,7 +167,7 @@ static void close_in(struct tree *tree, FILE *file)
 {
 	bool failed = ferror(file) != 0;
 	if ((fclose(file) != 0 || failed) && tree->status == WEIR_OK)
-		tree->status = weir_fail(&tree->error, WEIR_IO, "cannot write to %s: %s", tree->root, strerror(errno));
+		tree->status = weir_fail(&tree->error, WEIR_IO, "cannot write to %s: %s", tree->root, weir_errno_words(errno));
 }
 
 static void write_one(struct tree *tree, const char *name, void (*put)(FILE *))

@@ -167,7 +167,7 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 		                 "%s PATH names another, - is standard output",
 		                 path, option);
 	if (begins_anew && truncate(path, 0) != 0)
-		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 	enum weir_status status = weir_line_file_open(&options, file, error);
 	if (status == WEIR_IO)
 		run_output_fault(once->options, path, error);

@@ -166,7 +166,7 @@ static enum weir_status start_worker(struct rounds *rounds, uint32_t number, str
 	if (failed != 0) {
 		if (worker->store != NULL)
 			worker->store->ops->close(worker->store);
-		return weir_fail(error, WEIR_IO, "cannot start a worker thread: %s", strerror(failed));
+		return weir_fail(error, WEIR_IO, "cannot start a worker thread: %s", weir_errno_words(failed));
 	}
 	rounds->started++;
 	return WEIR_OK;

@@ -70,7 +70,7 @@ void run_output_fault(const struct run_options *options, const char *path, struc
 	const char *option = run_output_option(options, path);
 	const struct weir_error why = *error;
 	/* Of another file, as the store's, or where no other path would help, it says nothing. */
-	if (option != NULL && strstr(why.text, path) != NULL && strstr(why.text, strerror(EMFILE)) == NULL)
+	if (option != NULL && strstr(why.text, path) != NULL && strstr(why.text, weir_errno_words(EMFILE)) == NULL)
 		(void)weir_fail(error, WEIR_IO, "%s: the configuration names it; %s PATH names another, - is standard output",
 		                why.text, option);
 }
@@ -189,7 +189,7 @@ static enum weir_status check_writable(const char *path, struct weir_error *erro
 			return status;
 		why = errno;
 	}
-	return weir_fail(error, WEIR_INVALID, "cannot open %s: %s", path, strerror(why));
+	return weir_fail(error, WEIR_INVALID, "cannot open %s: %s", path, weir_errno_words(why));
 }
 
 static enum weir_status check_opened(const struct run_options *next, struct weir_store *store, struct weir_error *error)

@@ -398,7 +398,8 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 	if (status == WEIR_OK) {
 		int failed = pthread_create(&sink->thread, NULL, work, sink);
 		if (failed != 0)
-			status = weir_fail(error, WEIR_IO, "cannot start the thread of the decisions file: %s", strerror(failed));
+			status = weir_fail(error, WEIR_IO, "cannot start the thread of the decisions file: %s",
+			                   weir_errno_words(failed));
 	}
 	if (status != WEIR_OK) {
 		struct weir_error ignored;

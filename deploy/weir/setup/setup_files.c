@@ -152,7 +152,7 @@ enum weir_status setup_files_make_folders(const char *path, struct weir_error *e
 		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
 		if (mkdir(part, FOLDER_MODE) != 0) {
 			if (errno != EEXIST)
-				return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", part, strerror(errno));
+				return weir_fail(error, WEIR_IO, "cannot create directory %s: %s", part, weir_errno_words(errno));
 			continue;
 		}
 		int folder = open(part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -162,7 +162,7 @@ enum weir_status setup_files_make_folders(const char *path, struct weir_error *e
 		if (folder >= 0)
 			close(folder);
 		if (!good)
-			return weir_fail(error, WEIR_IO, "cannot set up directory %s: %s", part, strerror(reason));
+			return weir_fail(error, WEIR_IO, "cannot set up directory %s: %s", part, weir_errno_words(reason));
 	}
 	return WEIR_OK;
 }
@@ -189,13 +189,14 @@ static enum weir_status replace(const struct setup_file *file, const char *bytes
 	unlink(temporary);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, weir_errno_words(errno));
 	bool good = fill(fd, file, bytes, length);
 	if (!good)
-		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, weir_errno_words(errno));
 	close(fd);
 	if (status == WEIR_OK && rename(temporary, file->path) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->path, strerror(errno));
+		status =
+			weir_fail(error, WEIR_IO, "cannot rename %s to %s: %s", temporary, file->path, weir_errno_words(errno));
 	if (status != WEIR_OK)
 		unlink(temporary);
 	return status == WEIR_OK ? weir_directory_sync(directory, error) : status;
@@ -231,8 +232,9 @@ static enum weir_status write_one(struct setup_file *file, const char *backup, s
 	file->written = true;
 	if (!file->gone)
 		return replace(file, file->after.at, file->after.length, error);
-	return unlink(file->path) == 0 ? WEIR_OK
-	                               : weir_fail(error, WEIR_IO, "cannot remove %s: %s", file->path, strerror(errno));
+	return unlink(file->path) == 0
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_IO, "cannot remove %s: %s", file->path, weir_errno_words(errno));
 }
 
 /* What others name comes before them, and goes after them: a reload between two of the steps finds what it needs. */
@@ -251,7 +253,7 @@ enum weir_status setup_files_write(struct setup_files *files, const char *backup
 	if (status == WEIR_OK)
 		status = setup_files_make_folders(folder, error);
 	if (status == WEIR_OK && !there && chmod(backup, BACKUP_MODE) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", backup, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", backup, weir_errno_words(errno));
 	for (enum turn turn = NEW; turn <= GONE; turn++)
 		for (size_t i = 0; status == WEIR_OK && i < files->count; i++)
 			if (setup_file_changes(files->at[i]) && turn_of(files->at[i]) == turn)
@@ -271,7 +273,7 @@ enum weir_status setup_files_undo(struct setup_files *files, struct weir_error *
 		if (file->before != NULL)
 			done = replace(file, file->before, file->before_length, &one);
 		else if (unlink(file->path) != 0 && errno != ENOENT)
-			done = weir_fail(&one, WEIR_IO, "cannot remove %s: %s", file->path, strerror(errno));
+			done = weir_fail(&one, WEIR_IO, "cannot remove %s: %s", file->path, weir_errno_words(errno));
 		if (done != WEIR_OK && status == WEIR_OK) {
 			status = done;
 			*error = one;

@@ -60,9 +60,9 @@ enum weir_status setup_list_make(const char *path, struct weir_error *error)
 	int folder = open_folder(path, &name);
 	if (folder < 0)
 		return weir_fail(error, WEIR_IO, "cannot open the folder of %s, which must not be a link: %s", path,
-		                 strerror(errno));
+		                 weir_errno_words(errno));
 	if (!make_in(folder, name))
-		status = weir_fail(error, WEIR_IO, "cannot create %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot create %s: %s", path, weir_errno_words(errno));
 	close(folder);
 	return status;
 }
@@ -75,7 +75,7 @@ enum weir_status setup_list_remove(const char *path, struct weir_error *error)
 	if (folder < 0)
 		return WEIR_OK;
 	if (unlinkat(folder, name, 0) != 0 && errno != ENOENT)
-		status = weir_fail(error, WEIR_IO, "cannot remove %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot remove %s: %s", path, weir_errno_words(errno));
 	close(folder);
 	return status;
 }

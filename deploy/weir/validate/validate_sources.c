@@ -150,7 +150,7 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 		if (is_pattern(stream->name) && reason == ENOENT)
 			weir_text_printf(&words, "%s matches no file now", stream->name);
 		else
-			weir_text_printf(&words, "cannot find %s now: %s", stream->name, strerror(reason));
+			weir_text_printf(&words, "cannot find %s now: %s", stream->name, weir_errno_words(reason));
 		warn_source(sampling->report, place, &words);
 		return WEIR_OK;
 	}
@@ -160,7 +160,7 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 	file->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
 	bool unreadable = S_ISREG(about.st_mode) && access(stream->name, R_OK) != 0;
 	if (unreadable)
-		file->problem = weir_copy(strerror(errno), strlen(strerror(errno)));
+		file->problem = weir_copy(weir_errno_words(errno), strlen(weir_errno_words(errno)));
 	enum weir_status status = WEIR_OK;
 	/* What is no file is asked for too: its source says why it cannot be read. */
 	if (!unreadable && source->file_count <= VALIDATE_SAMPLE_FILES)

@@ -68,7 +68,7 @@ enum weir_status forward_listen(const struct forward_config *config, int *fd, in
 	if (config->socket != NULL) {
 		*fd = listen_unix(config->socket);
 		return *fd >= 0 ? WEIR_OK
-		                : weir_fail(error, WEIR_IO, "cannot listen on %s: %s", config->socket, strerror(errno));
+		                : weir_fail(error, WEIR_IO, "cannot listen on %s: %s", config->socket, weir_errno_words(errno));
 	}
 	bool any = strcmp(config->host, "*") == 0;
 	char port[8];
@@ -90,8 +90,9 @@ enum weir_status forward_listen(const struct forward_config *config, int *fd, in
 				*heartbeats = bind_to(at, SOCK_DGRAM, !any);
 		}
 	freeaddrinfo(found);
-	return *fd >= 0 ? WEIR_OK
-	                : weir_fail(error, WEIR_IO, "cannot listen on %s:%s: %s", config->host, port, strerror(reason));
+	return *fd >= 0
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_IO, "cannot listen on %s:%s: %s", config->host, port, weir_errno_words(reason));
 }
 
 void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, char text[FORWARD_NAME_BYTES])

@@ -248,7 +248,7 @@ static void accept_some(struct forward_server *server, int64_t now_ms)
 			continue;
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return;
-		say(server, "cannot accept a connection: %s", strerror(errno));
+		say(server, "cannot accept a connection: %s", weir_errno_words(errno));
 		set_accepting(server, false); /* it stays readable: it must not keep the loop busy */
 		server->accept_from_ms = now_ms + ACCEPT_PAUSE_MS;
 		return;
@@ -742,7 +742,8 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 	server->connections = weir_alloc((size_t)config->connections, sizeof(struct forward_connection *));
 	enum weir_status status = WEIR_OK;
 	if (server->epoll < 0 || server->wake < 0)
-		status = weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s", strerror(errno));
+		status =
+			weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s", weir_errno_words(errno));
 	if (status == WEIR_OK && config->tls.certificate != NULL)
 		status = weir_http_tls_open(&config->tls, log, &server->tls, error);
 	if (server->tls != NULL)

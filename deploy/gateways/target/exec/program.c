@@ -79,7 +79,7 @@ static enum weir_status ended(pid_t pid, const char *name, int *left_with, struc
 	if (found == 0)
 		return WEIR_AGAIN;
 	if (found < 0)
-		return weir_fail(error, WEIR_IO, "cannot wait for %s: %s", name, strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot wait for %s: %s", name, weir_errno_words(errno));
 	*left_with = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
 	return judge(name, result, error);
 }
@@ -139,7 +139,7 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 	pid_t pid = input >= 0 && output >= 0 ? start(run->arguments, input, output) : -1;
 	int left_with = -1;
 	enum weir_status status = pid > 0 ? end(pid, name, run->timeout_ms, &left_with, error)
-	                                  : weir_fail(error, WEIR_IO, "cannot start %s: %s", name, strerror(errno));
+	                                  : weir_fail(error, WEIR_IO, "cannot start %s: %s", name, weir_errno_words(errno));
 	if (run->left_with != NULL)
 		*run->left_with = left_with;
 	if (pid > 0 && (run->said != NULL || status != WEIR_OK)) {
@@ -172,13 +172,13 @@ enum weir_status program_start(const char *command, pid_t *pid, int *input, stru
 	const char *arguments[] = {"/bin/sh", "-c", command, NULL};
 	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC) != 0)
-		return weir_fail(error, WEIR_IO, "cannot create a pipe: %s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "cannot create a pipe: %s", weir_errno_words(errno));
 	*pid = start(arguments, pipes[0], -1);
 	int reason = errno;
 	close(pipes[0]);
 	if (*pid < 0) {
 		close(pipes[1]);
-		return weir_fail(error, WEIR_IO, "cannot start %s: %s", command, strerror(reason));
+		return weir_fail(error, WEIR_IO, "cannot start %s: %s", command, weir_errno_words(reason));
 	}
 	fcntl(pipes[1], F_SETFL, O_NONBLOCK);
 	*input = pipes[1];

@@ -136,7 +136,7 @@ enum weir_status file_target_bytes(const struct file_target *target, char **byte
 	struct stat about;
 	size_t length = 0;
 	if (stat(target->file.path, &about) != 0)
-		return weir_fail(error, WEIR_IO, "%s", strerror(errno));
+		return weir_fail(error, WEIR_IO, "%s", weir_errno_words(errno));
 	if (weir_read_file(target->file.path, AGE_MAX_BYTES, bytes, &length, error) != WEIR_OK)
 		return WEIR_IO;
 	reading->written_ms = (int64_t)about.st_mtim.tv_sec * 1000;

@@ -71,9 +71,9 @@ enum weir_status haproxy_socket_ask(const char *path, struct weir_span request, 
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	enum weir_status status = WEIR_OK;
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot reach HAProxy at %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "cannot reach HAProxy at %s: %s", path, weir_errno_words(errno));
 	else if (!write_request(fd, request, end_ms) || !read_answer(fd, answer, end_ms))
-		status = weir_fail(error, WEIR_IO, "HAProxy at %s: %s", path, strerror(errno));
+		status = weir_fail(error, WEIR_IO, "HAProxy at %s: %s", path, weir_errno_words(errno));
 	if (fd >= 0)
 		close(fd);
 	return status;
