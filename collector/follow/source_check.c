@@ -7,6 +7,7 @@
 
 #include "collector/follow/inputs.h"
 #include "collector/follow/spools_left.h"
+#include "collector/follow/state_check.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/words.h"
@@ -317,6 +318,12 @@ static void check_left(struct weir_check *check, const char *state)
 		spools_left(state, check->config, NULL, take_left, check);
 }
 
+static void take_damaged(void *context, const struct weir_error *error)
+{
+	const struct weir_check *check = context;
+	weir_findings_damaged(check->findings, sources_check, error, "No line is read when the collector starts");
+}
+
 void source_check(const struct weir_check *check, const char *user, const char *state)
 {
 	struct weir_check left = *check;
@@ -327,6 +334,8 @@ void source_check(const struct weir_check *check, const char *user, const char *
 	struct inputs *inputs;
 	struct weir_error error;
 	size_t before = weir_findings_count(check->findings, WEIR_SEVERITY_NOTE);
+	if (state != NULL)
+		state_check(state, config, take_damaged, &left);
 	check_left(&left, state);
 	if (config->source_count == 0)
 		return;

@@ -43,7 +43,7 @@ static bool is_configured(const struct weir_config *config, const char *name)
 /* What a source has made there. Another directory of such a name is somebody else's: it is let alone. */
 static bool is_spool(const char *path)
 {
-	static const char *const parts[] = {"id", "events"};
+	static const char *const parts[] = {"partitions", "events"};
 	char part[WEIR_PATH_BYTES];
 	struct weir_error error;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -110,8 +110,10 @@ void spools_left(const char *state, const struct weir_config *config, const stru
 		if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 || is_configured(config, name) ||
 		    weir_path_format(path, &error, "%s/%s", state, entry->d_name) != WEIR_OK)
 			continue;
-		if (memory == NULL && own == NULL && source_memory_open(state, &own, &error) != WEIR_OK)
+		if (memory == NULL && own == NULL && source_memory_look(state, &own, &error) != WEIR_OK)
 			break; /* its own check says so */
+		if (memory == NULL && own == NULL)
+			own = source_memory_new(NULL);
 		look_at(path, name, memory != NULL ? memory : own, end_ms, take, context);
 		found++;
 	}

@@ -206,6 +206,13 @@ struct source_ops {
 	enum weir_status (*count_left)(const char *directory, const char *name, const struct source_memory *memory,
 	                               struct source_left *left, struct weir_error *error);
 
+	/**
+	 * Of the same kinds: whether a source that starts could take such a directory. Takes no lock and changes nothing.
+	 *
+	 * @return WEIR_OK, also where there is none; otherwise as create()
+	 */
+	enum weir_status (*check_spool)(const char *directory, struct weir_error *error);
+
 	/* ---- functions of a source ---- */
 
 	/**

@@ -147,6 +147,9 @@ char *source_memory_export(const struct source_memory *memory, size_t *length);
 WEIR_MUST_USE enum weir_status source_memory_import(const char *name, const char *text, size_t length,
                                                     struct source_memory **memory, struct weir_error *error);
 
+/** Reads DIRECTORY/sources.json, and writes nothing. @param memory  NULL: there is none */
+WEIR_MUST_USE enum weir_status source_memory_look(const char *directory, struct source_memory **memory,
+                                                  struct weir_error *error);
 /** Opens DIRECTORY/sources.json. A new one gets a random collector id, and is written at once. */
 WEIR_MUST_USE enum weir_status source_memory_open(const char *directory, struct source_memory **memory,
                                                   struct weir_error *error);

@@ -8,8 +8,8 @@
 
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_damage.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,25 +17,34 @@
 
 enum { MEMORY_MAX_BYTES = 64 << 20 }; /* a source of remote objects may have half of it */
 
+enum weir_status source_memory_look(const char *directory, struct source_memory **memory, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], *text = NULL;
+	size_t length;
+	*memory = NULL;
+	enum weir_status status = weir_path_format(path, error, "%s/sources.json", directory);
+	if (status == WEIR_OK)
+		status = weir_durable_read(path, MEMORY_MAX_BYTES, &text, &length, error);
+	if (status == WEIR_OK && text != NULL)
+		status = source_memory_import(path, text, length, memory, error);
+	free(text);
+	if (status == WEIR_INVALID && error != NULL)
+		(void)weir_damage_move(
+			error, path, "weir reads its sources from their beginning again, and lines that were counted count again");
+	return status;
+}
+
 enum weir_status source_memory_open(const char *directory, struct source_memory **memory, struct weir_error *error)
 {
-	char path[PATH_MAX];
-	int used = snprintf(path, sizeof path, "%s/sources.json", directory);
-	if (used < 0 || (size_t)used >= sizeof path)
-		return weir_fail(error, WEIR_IO, "the path is too long: %s", directory);
-	char *text;
-	size_t length;
-	enum weir_status status = weir_durable_read(path, MEMORY_MAX_BYTES, &text, &length, error);
+	char path[WEIR_PATH_BYTES];
+	struct source_memory *opened;
+	enum weir_status status = weir_path_format(path, error, "%s/sources.json", directory);
+	if (status == WEIR_OK)
+		status = source_memory_look(directory, &opened, error);
 	if (status != WEIR_OK)
 		return status;
-	struct source_memory *opened = NULL;
-	if (text != NULL)
-		status = source_memory_import(path, text, length, &opened, error);
-	else
+	if (opened == NULL)
 		opened = source_memory_new(NULL);
-	free(text);
-	if (status != WEIR_OK)
-		return status;
 	opened->path = weir_copy(path, strlen(path));
 	status = source_memory_save(opened, error);
 	if (status != WEIR_OK) {

@@ -6,6 +6,7 @@
 #include "common/diagnosis/findings.h"
 
 #include "common/base/alloc.h"
+#include "common/files/file_damage.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +130,16 @@ void weir_findings_add(struct weir_findings *findings, enum weir_severity severi
 	struct weir_finding *finding = &findings->at[findings->count++];
 	*finding = (struct weir_finding){.severity = severity, .check = check, .words = text};
 	cut(finding);
+}
+
+void weir_findings_damaged(struct weir_findings *findings, const char *check, const struct weir_error *error,
+                           const char *means)
+{
+	size_t what = strlen(error->text);
+	const char *remedy = weir_damage_find_remedy(error->text, &what);
+	if (remedy == NULL)
+		remedy = "do what it says, then start again (runbook: process-down)";
+	weir_findings_add(findings, WEIR_SEVERITY_PAGE, check, "%.*s\n%s\n%s", (int)what, error->text, means, remedy);
 }
 
 void weir_findings_good(struct weir_findings *findings, const char *words, ...)

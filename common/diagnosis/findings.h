@@ -48,6 +48,15 @@ void weir_findings_deinit(struct weir_findings *findings);
 void weir_findings_add(struct weir_findings *findings, enum weir_severity severity, const char *check,
                        const char *words, ...) WEIR_PRINTF(4, 5);
 
+/**
+ * Adds a file that cannot be read, at which a start ends.
+ *
+ * @param error  as the start says it: its remedy (file_damage.h), where it has one, becomes that of the finding
+ * @param means  what it costs: "Nothing is judged when it starts"
+ */
+void weir_findings_damaged(struct weir_findings *findings, const char *check, const struct weir_error *error,
+                           const char *means);
+
 /** Adds a line about what is good. */
 void weir_findings_good(struct weir_findings *findings, const char *words, ...) WEIR_PRINTF(2, 3);
 

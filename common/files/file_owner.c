@@ -6,6 +6,7 @@
 #include "common/files/file_owner.h"
 
 #include "common/files/durable_file.h"
+#include "common/files/file_damage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ENTRY_BYTES = 4096 }; /* of the user table */
+enum {
+	ENTRY_BYTES = 4096, /* of the user table */
+	OWNERS = S_IRUSR | S_IWUSR,
+};
 
 /* Where a path's last name is in; an O_PATH descriptor. *name is in the path. */
 static int open_folder(const char *path, const char **name, struct stat *about)
@@ -103,6 +107,12 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, weir_errno_words(reason));
 	bool there = stat(path, &file) == 0, ours = folder.st_uid == geteuid();
 	uid_t of = there ? file.st_uid : folder.st_uid;
+	if (of == geteuid() && there && (file.st_mode & OWNERS) != OWNERS) {
+		enum weir_status status =
+			weir_fail(error, WEIR_IO, "%s %s: %s: its owner may not read and write it", what, path, strerror(reason));
+		(void)weir_damage_remedy(error, "chmod u+rw %s (runbook: process-down)", path);
+		return status;
+	}
 	if (of == geteuid())
 		return weir_fail(error, WEIR_IO, "%s %s: %s", what, path, weir_errno_words(reason));
 	weir_user_name(of, owner);

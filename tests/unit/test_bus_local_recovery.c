@@ -50,9 +50,13 @@ static void append(const char *path, const char *bytes, size_t length)
 static void assert_refused(struct fixture *fixture, const char *words)
 {
 	struct weir_bus *bus;
+	struct weir_error looked;
+	assert_int_equal(WEIR_INVALID, weir_bus_local_check(fixture->directory, &fixture->options, &looked));
 	assert_int_equal(WEIR_INVALID, weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
 	if (strstr(fixture->error.text, words) == NULL)
 		fail_msg("%s", fixture->error.text);
+	assert_string_equal(looked.text, fixture->error.text);
+	assert_non_null(strstr(looked.text, ". To start: "));
 }
 
 static void a_torn_tail_is_cut_wherever_it_ends(void **state)

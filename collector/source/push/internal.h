@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-enum { PUSH_SPOOL_ID_BYTES = 16, PUSH_MESSAGES = 64, PUSH_CHUNK_LINES = 8192 };
+enum { PUSH_MESSAGES = 64, PUSH_CHUNK_LINES = 8192 };
 
 /* A batch on its way to disk. */
 struct push_append {
@@ -48,6 +48,7 @@ struct push_spool {
 	struct weir_bus *bus;
 	uint64_t most_bytes;
 	uint8_t id[PUSH_SPOOL_ID_BYTES];
+	uint64_t settled_before; /* batches below this offset were settled when it was opened */
 	int event;
 	int work; /* an eventfd: the thread has something to do */
 	pthread_t thread;
@@ -84,5 +85,22 @@ WEIR_MUST_USE enum weir_status push_append_part(struct push_spool *spool, struct
                                                 struct weir_error *error);
 
 uint32_t push_count_lines(struct weir_span lines);
+
+/* ---- push_spool_look.c ---- */
+
+enum push_id_file {
+	PUSH_ID_MISSING,
+	PUSH_ID_UNHASHED, /* of an earlier version: a change of it would not show */
+	PUSH_ID_WHOLE,
+};
+
+/** Reads the file of a spool's id. @param found  PUSH_ID_MISSING: the id is not set @return WEIR_INVALID: damaged; WEIR_IO */
+WEIR_MUST_USE enum weir_status push_spool_id_look(const char *directory, uint8_t id[PUSH_SPOOL_ID_BYTES],
+                                                  enum push_id_file *found, struct weir_error *error);
+/** A warning of what a spool has lost, with the runbook's heading. */
+void push_spool_tell(const struct push_spool *spool, const char *what);
+/** Settles which id a spool has whose log is open, and tells what that means where it is not the one that it had. */
+WEIR_MUST_USE enum weir_status push_spool_id_settle(struct push_spool *spool, const char *directory,
+                                                    const struct push_spool_last *last, struct weir_error *error);
 
 #endif

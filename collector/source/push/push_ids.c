@@ -15,6 +15,7 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_damage.h"
 #include "common/files/file_owner.h"
 
 #include <dirent.h>
@@ -39,6 +40,7 @@ enum {
 #define OVER_BIT (UINT64_C(1) << 63) /* of a record's offset */
 
 static const char first_line[] = "weir push ids 1\n"; /* of sixteen bytes */
+static const char known_less[] = "batches of the last hour that are sent again may be taken twice";
 
 enum { HEAD_BYTES = sizeof first_line - 1, FILE_MOST_BYTES = HEAD_BYTES + 2 * FILE_MOST_IDS * RECORD_BYTES };
 
@@ -56,6 +58,7 @@ struct push_ids {
 	uint64_t file_ids;
 	int64_t file_begun_ms; /* when its first id came */
 	uint64_t file_bytes;   /* whole records */
+	char doubt[WEIR_PATH_BYTES + 160];
 };
 
 /* ---- the ring and its table ---- */
@@ -264,6 +267,17 @@ static bool take_records(struct push_ids *ids, const uint8_t *bytes, size_t leng
 	return *end == length;
 }
 
+/* Whether a whole record stands behind one that is not: a torn tail has none, as a record at a time is written there. */
+static bool is_damaged(const uint8_t *bytes, size_t length, size_t end)
+{
+	struct push_id id;
+	bool found = length >= HEAD_BYTES && end < HEAD_BYTES;
+	for (size_t at = end + RECORD_BYTES; !found && length >= RECORD_BYTES && at <= length - RECORD_BYTES;
+	     at += RECORD_BYTES)
+		found = get_record(bytes + at, &id);
+	return found;
+}
+
 /* What was being written at a crash is the tail of the last file, whose batches the spool still has. */
 static enum weir_status read_file(struct push_ids *ids, uint64_t number, int64_t now_ms, struct weir_error *error)
 {
@@ -272,15 +286,19 @@ static enum weir_status read_file(struct push_ids *ids, uint64_t number, int64_t
 	enum weir_status status = file_path(ids, number, path, error);
 	if (status == WEIR_OK)
 		status = weir_durable_read(path, FILE_MOST_BYTES, &bytes, &length, error);
+	if (status == WEIR_INVALID && error != NULL)
+		return weir_damage_move(error, path, known_less);
 	if (status != WEIR_OK || bytes == NULL)
 		return status;
 	bool whole = take_records(ids, (const uint8_t *)bytes, length, now_ms, &end);
+	if (!whole && is_damaged((const uint8_t *)bytes, length, end))
+		snprintf(ids->doubt, sizeof ids->doubt, "%s is damaged at byte %zu, and what stands behind is not known: %s",
+		         path, end, known_less);
 	free(bytes);
-	if (!whole && number != ids->newest_file)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s is damaged at byte %zu; remove it: batches of the last hour that are sent again may then "
-		                 "be taken twice",
-		                 path, end);
+	if (!whole && number != ids->newest_file) {
+		status = weir_fail(error, WEIR_INVALID, "%s is damaged at byte %zu", path, end);
+		return error != NULL ? weir_damage_move(error, path, known_less) : status;
+	}
 	if (number == ids->newest_file)
 		ids->file_bytes = end;
 	return WEIR_OK;
@@ -354,6 +372,11 @@ enum weir_status push_ids_open(const char *directory, int64_t now_ms, struct pus
 	else
 		push_ids_free(ids);
 	return status;
+}
+
+const char *push_ids_doubt(const struct push_ids *ids)
+{
+	return ids->doubt;
 }
 
 void push_ids_free(struct push_ids *ids)

@@ -49,6 +49,24 @@ static void put_path(struct weir_text *path, const char *prefix, const uint8_t *
 	weir_text_append(path, "", 1);
 }
 
+/* What was read last under this name. @return NULL: nothing is known */
+static const struct push_spool_last *find_last(const struct push_source *source, struct push_spool_last *last)
+{
+	size_t length = strlen(source->name);
+	for (size_t i = 0; i < source->memory->stream_count; i++) {
+		const struct source_memory_stream *stream = source->memory->streams[i];
+		const char *digits = stream->path + length + 1;
+		if (strncmp(stream->path, source->name, length) != 0 || stream->path[length] != ':' ||
+		    strlen(digits) != (size_t)2 * PUSH_SPOOL_ID_BYTES)
+			continue;
+		for (size_t j = 0; j < PUSH_SPOOL_ID_BYTES; j++)
+			last->id[j] = (uint8_t)weir_hex_byte(digits + 2 * j);
+		last->position = stream->low_water;
+		return last;
+	}
+	return NULL;
+}
+
 static enum weir_status claim(struct push_source *source, const char *name, struct weir_error *error)
 {
 	char prefix[sizeof source->name + 2];
@@ -66,7 +84,10 @@ static enum weir_status claim(struct push_source *source, const char *name, stru
 	source->record->claimed = true;
 	source->record->forgotten_ns = weir_wall_ms() * 1000000;
 	source_memory_stream_id(source->memory, source->record->path, source->stream.id);
-	push_spool_resume(source->spool, source->record->low_water);
+	if (source->record->low_water > 0)
+		push_spool_resume(source->spool, source->record->low_water);
+	else
+		push_spool_resume_settled(source->spool);
 	source->status.position = source->record->low_water;
 	return WEIR_OK;
 }
@@ -76,6 +97,7 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
                                   struct weir_error *error)
 {
 	char state[WEIR_PATH_BYTES], directory[WEIR_PATH_BYTES];
+	struct push_spool_last last;
 	source->source.ops = ops;
 	source->streams[0] = &source->stream;
 	source->memory = context->memory;
@@ -94,10 +116,12 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 	if (status == WEIR_OK)
 		status = weir_path_format(directory, error, "%s/spool-%s", state, options->name);
 	if (status == WEIR_OK)
-		status = push_spool_open(
-			&(struct push_spool_options){
-				.directory = directory, .most_bytes = options->spool_bytes, .name = source->name, .log = context->log},
-			&source->spool, error);
+		status = push_spool_open(&(struct push_spool_options){.directory = directory,
+		                                                      .last = find_last(source, &last),
+		                                                      .most_bytes = options->spool_bytes,
+		                                                      .name = source->name,
+		                                                      .log = context->log},
+		                         &source->spool, error);
 	if (status == WEIR_LOCKED)
 		weir_error_prefix(error, "the spool of \"%s\" is in use, perhaps by another source of that name",
 		                  options->name);

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -41,6 +40,8 @@ enum {
 	SEGMENT_MOST_BYTES = 64 << 20,
 	OPEN_WAIT_MS = 1000,
 };
+
+static const char reader[] = "collector";
 
 static void push_last(struct push_appends *list, struct push_append *append)
 {
@@ -556,29 +557,6 @@ void push_spool_end(struct push_spool *spool, struct weir_span id)
 
 /* ---- opening and closing ---- */
 
-static enum weir_status read_spool_id(const char *directory, uint8_t id[PUSH_SPOOL_ID_BYTES], struct weir_error *error)
-{
-	char path[WEIR_PATH_BYTES], *bytes = NULL;
-	size_t length;
-	enum weir_status status = weir_path_format(path, error, "%s/id", directory);
-	if (status == WEIR_OK)
-		status = weir_durable_read(path, PUSH_SPOOL_ID_BYTES, &bytes, &length, error);
-	if (status != WEIR_OK)
-		return status;
-	if (bytes == NULL) {
-		if (getrandom(id, PUSH_SPOOL_ID_BYTES, 0) != PUSH_SPOOL_ID_BYTES)
-			abort(); /* does not happen: 16 random bytes are always available */
-		return weir_durable_write(path, id, PUSH_SPOOL_ID_BYTES, error);
-	}
-	if (length == PUSH_SPOOL_ID_BYTES)
-		memcpy(id, bytes, PUSH_SPOOL_ID_BYTES);
-	else
-		status = weir_fail(error, WEIR_INVALID, "%s is damaged: it has %zu bytes, not %d", path, length,
-		                   PUSH_SPOOL_ID_BYTES);
-	free(bytes);
-	return status;
-}
-
 /* Adds the ids of batches that are still here and in no file of ids. */
 static enum weir_status read_ids(struct push_spool *spool, struct weir_error *error)
 {
@@ -615,9 +593,11 @@ static enum weir_status open_files(struct push_spool *spool, const struct push_s
 		log.segment_bytes = SEGMENT_MOST_BYTES;
 	enum weir_status status = weir_bus_local_open(options->directory, &log, &spool->bus, error);
 	if (status == WEIR_OK)
-		status = read_spool_id(options->directory, spool->id, error);
+		status = push_spool_id_settle(spool, options->directory, options->last, error);
 	if (status == WEIR_OK)
 		status = push_ids_open(options->directory, weir_wall_ms(), &spool->ids, error);
+	if (status == WEIR_OK && push_ids_doubt(spool->ids)[0] != '\0')
+		push_spool_tell(spool, push_ids_doubt(spool->ids));
 	if (status == WEIR_OK)
 		status = read_ids(spool, error);
 	if (status == WEIR_OK)
@@ -625,8 +605,9 @@ static enum weir_status open_files(struct push_spool *spool, const struct push_s
 	if (status == WEIR_OK)
 		spool->bus->ops->wake_producer(spool->producer, spool->work);
 	if (status == WEIR_OK)
-		status =
-			spool->bus->ops->consumer_new(spool->bus, WEIR_TOPIC_EVENTS, "collector", &spool->reading.consumer, error);
+		status = spool->bus->ops->consumer_new(spool->bus, WEIR_TOPIC_EVENTS, reader, &spool->reading.consumer, error);
+	if (status == WEIR_OK)
+		spool->settled_before = weir_bus_local_read_to(spool->bus, WEIR_TOPIC_EVENTS, reader, 0);
 	return status;
 }
 
@@ -691,65 +672,6 @@ void push_spool_close(struct push_spool *spool)
 	pthread_mutex_destroy(&spool->mutex);
 	free(spool->reading.positions);
 	free(spool);
-}
-
-/* ---- what nobody reads ---- */
-
-/* The lines of a batch behind a position. */
-static uint64_t lines_behind(const struct weir_message *message, uint64_t low)
-{
-	uint64_t lines = 0, read = 0, place = low >> PUSH_POSITION_LINE_BITS;
-	const char *at = message->payload.at, *end = at + message->payload.length;
-	if (message->offset + 1 < place)
-		return 0;
-	if (message->offset + 1 == place)
-		read = (low & (PUSH_BATCH_MOST_LINES - 1)) + 1;
-	for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-		lines++;
-	return lines > read ? lines - read : 0;
-}
-
-static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct source_left *left,
-                                      struct weir_error *error)
-{
-	struct weir_consumer *consumer = NULL;
-	uint64_t first = 0, next = 0;
-	enum weir_status status = bus->ops->consumer_new(bus, WEIR_TOPIC_EVENTS, NULL, &consumer, error);
-	if (status == WEIR_OK)
-		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
-	if (status == WEIR_OK)
-		status = bus->ops->assign(consumer, 0, first, error);
-	while (status == WEIR_OK && first < next && !left->more) {
-		struct weir_message messages[PUSH_MESSAGES];
-		size_t count = 0;
-		status = bus->ops->receive(consumer, messages, PUSH_MESSAGES, OPEN_WAIT_MS, &count, error);
-		for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-			uint64_t lines = lines_behind(&messages[i], low);
-			first = messages[i].offset + 1;
-			left->requests += lines > 0;
-			left->lines += lines;
-		}
-		left->more = first < next && weir_monotonic_ms() >= left->end_ms;
-	}
-	if (consumer != NULL)
-		bus->ops->consumer_free(consumer);
-	return status;
-}
-
-enum weir_status push_spool_count(const char *directory, uint64_t (*low)(void *context, const uint8_t *id),
-                                  void *context, struct source_left *left, struct weir_error *error)
-{
-	const struct weir_bus_local_options log = {.partitions = 1, .events_only = true};
-	uint8_t id[PUSH_SPOOL_ID_BYTES];
-	struct weir_bus *bus;
-	enum weir_status status = weir_bus_local_open(directory, &log, &bus, error);
-	if (status != WEIR_OK)
-		return status;
-	status = read_spool_id(directory, id, error);
-	if (status == WEIR_OK)
-		status = count_batches(bus, low(context, id), left, error);
-	bus->ops->close(bus);
-	return status;
 }
 
 const uint8_t *push_spool_id(const struct push_spool *spool)

@@ -26,13 +26,21 @@ enum {
 	PUSH_BATCH_MOST_LINES = 1 << PUSH_POSITION_LINE_BITS,
 	PUSH_BATCH_MOST_BYTES = 31 << 20,
 	PUSH_ID_MOST_BYTES = 1024,
+	PUSH_SPOOL_ID_BYTES = 16,
 	PUSH_COMMIT_MOST_MS = 10000, /* a batch that is not on disk by then is answered with WEIR_AGAIN */
 };
 
 #define PUSH_SPOOL_LEAST_BYTES (INT64_C(1) << 20)
 
+/* What its source remembers of the spool that it read last. */
+struct push_spool_last {
+	uint8_t id[PUSH_SPOOL_ID_BYTES];
+	uint64_t position; /* up to which all is safe downstream; 0: nothing */
+};
+
 struct push_spool_options {
-	const char *directory;      /* created where there is none */
+	const char *directory;              /* created where there is none */
+	const struct push_spool_last *last; /* NULL: nothing is remembered */
 	int64_t most_bytes;         /* of its files: beyond, nothing is taken. A batch may have a quarter of it at most */
 	const char *name;           /* of the source, for the log; copied */
 	const struct weir_log *log; /* that senders are told to wait; NULL: nothing is said */
@@ -40,6 +48,9 @@ struct push_spool_options {
 
 /**
  * Opens or creates a spool, and reads which ids it knows.
+ *
+ * Its own id is on disk before its first batch. One that is lost while batches lie there is taken from what is remembered;
+ * a spool whose batches are gone gets another, as its positions begin anew. Either is told.
  *
  * @return WEIR_OK; WEIR_LOCKED: another process has it; WEIR_INVALID: damaged; WEIR_NEWER; WEIR_IO
  */
@@ -101,6 +112,9 @@ size_t push_spool_batch_most(const struct push_spool *spool);
 WEIR_MUST_USE enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id,
                                                       struct weir_text *lines, struct push_outcome *outcome);
 
+/** Whether a spool could be opened. Takes no lock and changes nothing. @return WEIR_OK, also where there is none; as opening */
+WEIR_MUST_USE enum weir_status push_spool_check(const char *directory, struct weir_error *error);
+
 /**
  * Counts what of a spool that nobody has open was not read, up to a time. Changes nothing.
  *
@@ -117,6 +131,9 @@ const uint8_t *push_spool_id(const struct push_spool *spool);
 
 /** Sets where to begin: after the line of a position, or at the oldest batch that is there. Before the first read. */
 void push_spool_resume(struct push_spool *spool, uint64_t position);
+
+/** Likewise, where it is not known: behind the batches that were safe downstream when a process last saved that. */
+void push_spool_resume_settled(struct push_spool *spool);
 
 /**
  * Hands out the next lines, all of one batch. Data and positions are borrowed until the next call.

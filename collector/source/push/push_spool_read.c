@@ -26,6 +26,11 @@ void push_spool_resume(struct push_spool *spool, uint64_t position)
 	spool->reading.begin = position;
 }
 
+void push_spool_resume_settled(struct push_spool *spool)
+{
+	push_spool_resume(spool, position_of(spool->settled_before, 0) - 1);
+}
+
 static enum weir_status assign(struct push_spool *spool, struct weir_error *error)
 {
 	struct push_reading *reading = &spool->reading;

@@ -12,10 +12,13 @@
 #include "common/base/clock.h"
 #include "common/bus/local/bus_local_consumer.h"
 #include "common/bus/local/bus_local_producer.h"
+#include "common/files/file_damage.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #define KIB INT64_C(1024)
 #define SEGMENT_LEAST_BYTES (64 * KIB)
@@ -24,7 +27,11 @@
 #define RETENTION_DEFAULT_BYTES (1024 * 1024 * KIB)
 #define INDEXES_MAX_BYTES (32 * 1024 * KIB) /* per topic: four million messages */
 
-enum { BUSY_MS = 5000 }; /* a disk that takes longer hangs */
+enum {
+	BUSY_MS = 5000, /* a disk that takes longer hangs */
+	CHECK_LOOKS = 3,
+	CHECK_NAP_NS = 20 * 1000 * 1000,
+};
 
 struct bus_local {
 	struct weir_bus bus; /* first, so that a pointer to it is one to this */
@@ -119,7 +126,23 @@ static const struct weir_bus_ops operations = {
 	.close = bus_close,
 };
 
-/* Opens a topic. Its folder is named like it, without "weir.". */
+/* What moving a topic away costs, or all of it where it is no more than one log. */
+static enum weir_status say_remedy(const char *directory, const char *path, enum weir_topic topic,
+                                   const struct weir_bus_local_options *options, struct weir_error *error)
+{
+	if (options->events_only)
+		return weir_damage_move(error, directory,
+		                        "what was sent and is not judged yet is lost, and what is sent again may count twice");
+	if (topic == WEIR_TOPIC_EVENTS)
+		return weir_damage_move(error, path,
+		                        "what was read and is not judged yet is lost, and weir run names the weir recover "
+		                        "command that goes on; counts and blocks are kept");
+	return weir_damage_move(error, path, "its messages are lost; counts and blocks are kept");
+}
+
+/*
+ * Opens a topic, or looks whether it could be (opened NULL). Its folder is named like it, without "weir.".
+ */
 static enum weir_status open_topic(struct bus_local *opened, const char *directory, enum weir_topic topic,
                                    const struct weir_bus_local_options *options, struct weir_error *error)
 {
@@ -139,34 +162,68 @@ static enum weir_status open_topic(struct bus_local *opened, const char *directo
 		of_topic.segment_bytes = SEGMENT_MOST_BYTES;
 	enum weir_status status =
 		weir_path_format(path, error, "%s/%s", directory, weir_topic_name(topic) + sizeof "weir." - 1);
-	if (status == WEIR_OK)
-		status = weir_bus_journal_open(path, &of_topic, &opened->journals[topic], error);
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	status = opened != NULL ? weir_bus_journal_open(path, &of_topic, &opened->journals[topic], error)
+	                        : weir_bus_journal_check(path, &of_topic, error);
+	return status == WEIR_INVALID ? say_remedy(directory, path, topic, options, error) : status;
 }
 
 /* Checks DIRECTORY/partitions, which keeps the number since the first opening, as keys were placed by it. */
-static enum weir_status check_partitions(const char *directory, uint32_t partitions, struct weir_error *error)
+static enum weir_status check_partitions(const char *directory, uint32_t partitions, bool looks,
+                                         struct weir_error *error)
 {
+	static const char nothing_lost[] = "nothing is lost: weir writes it again";
 	char path[WEIR_PATH_BYTES], *text, wanted[16];
 	size_t length;
 	enum weir_status status = weir_path_format(path, error, "%s/partitions", directory);
 	if (status == WEIR_OK)
 		status = weir_durable_read(path, sizeof wanted, &text, &length, error);
 	if (status != WEIR_OK)
-		return status;
+		return status == WEIR_INVALID ? weir_damage_move(error, path, nothing_lost) : status;
 	int used = snprintf(wanted, sizeof wanted, "%u\n", partitions);
 	if (text == NULL)
-		return weir_durable_write(path, wanted, (size_t)used, error);
+		return looks ? WEIR_OK : weir_durable_write(path, wanted, (size_t)used, error);
 	uint32_t found;
-	if (!weir_bus_partitions_decode(text, &found)) /* a wrong number is refused by the segments' headers */
-		status = weir_fail(
-			error, WEIR_INVALID,
-			"%s is damaged: it must be one line with the number of \"bus\".\"partitions\". Write it there: echo %u > %s",
-			path, partitions, path);
+	bool good = weir_bus_partitions_decode(text, &found); /* a wrong number is refused by the segments' headers */
+	free(text);
+	if (!good)
+		status =
+			weir_fail(error, WEIR_INVALID, "%s is damaged: it must be one line with the number of partitions", path);
 	else if (found != partitions)
 		status =
 			weir_fail(error, WEIR_INVALID, "%s was created with %u partitions, not %u", directory, found, partitions);
-	free(text);
+	if (status == WEIR_OK || error == NULL)
+		return status;
+	return good ? weir_damage_remedy(error, WEIR_BUS_PARTITIONS_REMEDY, found)
+	            : weir_damage_move(error, path, nothing_lost);
+}
+
+static enum weir_status check_once(const char *directory, const struct weir_bus_local_options *options,
+                                   struct weir_error *error)
+{
+	enum weir_status status = check_partitions(directory, options->partitions, true, error);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT && status == WEIR_OK; topic++)
+		if (topic == WEIR_TOPIC_EVENTS || !options->events_only)
+			status = open_topic(NULL, directory, (enum weir_topic)topic, options, error);
+	return status;
+}
+
+enum weir_status weir_bus_local_check(const char *directory, const struct weir_bus_local_options *options,
+                                      struct weir_error *error)
+{
+	struct weir_error before = {.text = ""};
+	enum weir_status status = WEIR_OK;
+	for (int looks = 0; looks < CHECK_LOOKS; looks++) {
+		status = check_once(directory, options, error);
+		bool again = looks == 0 || strcmp(before.text, error->text) == 0;
+		if (status == WEIR_OK || !again)
+			return WEIR_OK;
+		if (weir_directory_look(directory) != WEIR_DIRECTORY_HELD)
+			break;
+		before = *error;
+		nanosleep(&(struct timespec){.tv_nsec = CHECK_NAP_NS}, NULL);
+	}
 	return status;
 }
 
@@ -181,7 +238,7 @@ enum weir_status weir_bus_local_open(const char *directory, const struct weir_bu
 	if (status == WEIR_OK)
 		status = weir_directory_lock(directory, &opened->lock, error);
 	if (status == WEIR_OK)
-		status = check_partitions(directory, options->partitions, error);
+		status = check_partitions(directory, options->partitions, false, error);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT && status == WEIR_OK; topic++)
 		if (topic == WEIR_TOPIC_EVENTS || !options->events_only)
 			status = open_topic(opened, directory, (enum weir_topic)topic, options, error);
@@ -196,6 +253,11 @@ enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic top
                                        struct weir_error *error)
 {
 	return weir_bus_readers_forget(local(bus)->journals[topic], reader, error);
+}
+
+uint64_t weir_bus_local_read_to(struct weir_bus *bus, enum weir_topic topic, const char *reader, uint32_t partition)
+{
+	return weir_bus_readers_position(local(bus)->journals[topic], reader, partition);
 }
 
 uint64_t weir_bus_local_bytes(struct weir_bus *bus, enum weir_topic topic)

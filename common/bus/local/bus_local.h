@@ -27,9 +27,21 @@ struct weir_bus_local_options {
 WEIR_MUST_USE enum weir_status weir_bus_local_open(const char *directory, const struct weir_bus_local_options *options,
                                                    struct weir_bus **bus, struct weir_error *error);
 
+/**
+ * Whether it could be opened, by the same reading of the same files. Takes no lock and changes nothing. Beside the process
+ * that has it open, what is just written may look damaged: only what is so again and again is.
+ *
+ * @return WEIR_OK, also where there is none yet; otherwise as weir_bus_local_open()
+ */
+WEIR_MUST_USE enum weir_status weir_bus_local_check(const char *directory, const struct weir_bus_local_options *options,
+                                                    struct weir_error *error);
+
 /** Forgets a reader that will not come back, so that it no longer delays trimming. Does nothing if it is unknown. */
 WEIR_MUST_USE enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic topic, const char *reader,
                                                      struct weir_error *error);
+
+/** Up to which offset a reader of that name needs no message any more. @thread any */
+uint64_t weir_bus_local_read_to(struct weir_bus *bus, enum weir_topic topic, const char *reader, uint32_t partition);
 
 /** How many bytes the files of a topic have. @thread any */
 uint64_t weir_bus_local_bytes(struct weir_bus *bus, enum weir_topic topic);

@@ -8,6 +8,7 @@
 #include "common/bus/local/bus_local_format.h"
 
 #include "common/bytes/hash.h"
+#include "common/files/file_damage.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -84,8 +85,11 @@ enum weir_status weir_bus_segment_header_decode(struct weir_span bytes, uint32_t
 	if (at[MAGIC_NAME_BYTES] != SEGMENT_VERSION || !weir_bus_segment_header_is_whole(bytes))
 		return weir_fail(error, WEIR_INVALID, "its header is damaged");
 	uint32_t found = get32(at + 12);
-	if (found != partitions)
-		return weir_fail(error, WEIR_INVALID, "created with %u partitions, not %u", found, partitions);
+	if (found != partitions) {
+		enum weir_status status =
+			weir_fail(error, WEIR_INVALID, "created with %u partitions, not %u", found, partitions);
+		return error != NULL ? weir_damage_remedy(error, WEIR_BUS_PARTITIONS_REMEDY, found) : status;
+	}
 	uint32_t topic = get32(at + 8);
 	if (topic >= WEIR_TOPIC_COUNT)
 		return weir_fail(error, WEIR_INVALID, "the header names an unknown topic");

@@ -37,6 +37,10 @@ enum {
 	WEIR_BUS_SEGMENT_HEADER_MAX_BYTES = WEIR_BUS_SEGMENT_FIXED_BYTES + WEIR_BUS_PARTITIONS_MAX * 8,
 };
 
+/* What to do about files of another number of partitions: a format with that number. */
+#define WEIR_BUS_PARTITIONS_REMEDY \
+	"set \"bus.partitions\" to %u, or choose another --state directory (runbook: partitions-changed)"
+
 struct weir_bus_segment_header {
 	enum weir_topic topic;
 	uint32_t partitions;

@@ -20,9 +20,9 @@
 
 /*
  * A crash while a segment is created leaves a last file with an incomplete header and nothing after it. Removes such a
- * file, if it can be nothing else.
+ * file, if it can be nothing else; who only looks passes it over.
  */
-static bool remove_unborn(const struct weir_bus_journal *journal, uint64_t sequence)
+static bool pass_unborn(const struct weir_bus_journal *journal, uint64_t sequence, bool looks)
 {
 	char path[WEIR_PATH_BYTES], *bytes = NULL;
 	size_t length;
@@ -32,7 +32,7 @@ static bool remove_unborn(const struct weir_bus_journal *journal, uint64_t seque
 		return false;
 	bool whole = weir_bus_segment_header_is_whole((struct weir_span){.at = bytes, .length = (uint32_t)length});
 	free(bytes);
-	return !whole && (journal->segment_count > 0 || sequence == 1) && unlink(path) == 0;
+	return !whole && (journal->segment_count > 0 || sequence == 1) && (looks || unlink(path) == 0);
 }
 
 /* Checks a file against the previous one, whose length is in its header. */
@@ -55,7 +55,8 @@ static enum weir_status join_segments(const struct weir_bus_journal *journal, st
 	return WEIR_OK;
 }
 
-static enum weir_status open_segments(struct weir_bus_journal *journal, struct weir_error *error)
+/* @param looks  nothing is changed, and no file is open behind it */
+static enum weir_status open_segments(struct weir_bus_journal *journal, bool looks, struct weir_error *error)
 {
 	uint64_t *sequences = NULL;
 	uint32_t count = 0;
@@ -67,7 +68,7 @@ static enum weir_status open_segments(struct weir_bus_journal *journal, struct w
 		struct weir_bus_segment *segment;
 		status = weir_bus_segment_open(journal->directory, journal->options.topic, journal->partitions, sequences[i],
 		                               &segment, error);
-		if (status == WEIR_INVALID && i == count - 1 && remove_unborn(journal, sequences[i])) {
+		if (status == WEIR_INVALID && i == count - 1 && pass_unborn(journal, sequences[i], looks)) {
 			status = WEIR_OK;
 			break;
 		}
@@ -81,6 +82,8 @@ static enum weir_status open_segments(struct weir_bus_journal *journal, struct w
 	if (status != WEIR_OK || journal->segment_count == 0)
 		return status;
 	struct weir_bus_segment *last = journal->segments[journal->segment_count - 1];
+	if (looks)
+		return weir_bus_segment_examine(journal->directory, last, journal->next, error);
 	status = weir_bus_segment_mend(journal->directory, last, journal->next, &journal->fd, &journal->torn, error);
 	if (status == WEIR_OK)
 		journal->index_bytes = last->index->bytes;
@@ -107,8 +110,7 @@ static void journal_free(struct weir_bus_journal *journal)
 	free(journal);
 }
 
-enum weir_status weir_bus_journal_open(const char *directory, const struct weir_bus_journal_options *options,
-                                       struct weir_bus_journal **journal, struct weir_error *error)
+static struct weir_bus_journal *journal_new(const char *directory, const struct weir_bus_journal_options *options)
 {
 	struct weir_bus_journal *opened = weir_alloc(1, sizeof *opened);
 	opened->options = *options;
@@ -123,10 +125,29 @@ enum weir_status weir_bus_journal_open(const char *directory, const struct weir_
 	weir_condition_init(&opened->work);
 	weir_condition_init(&opened->durable);
 	weir_bus_entries_init(&opened->queue);
+	return opened;
+}
 
+enum weir_status weir_bus_journal_check(const char *directory, const struct weir_bus_journal_options *options,
+                                        struct weir_error *error)
+{
+	if (access(directory, F_OK) != 0 && errno == ENOENT)
+		return WEIR_OK;
+	struct weir_bus_journal *looked = journal_new(directory, options);
+	enum weir_status status = open_segments(looked, true, error);
+	if (status == WEIR_OK)
+		status = weir_bus_readers_load(looked, error);
+	journal_free(looked);
+	return status;
+}
+
+enum weir_status weir_bus_journal_open(const char *directory, const struct weir_bus_journal_options *options,
+                                       struct weir_bus_journal **journal, struct weir_error *error)
+{
+	struct weir_bus_journal *opened = journal_new(directory, options);
 	enum weir_status status = weir_directory_make(directory, error);
 	if (status == WEIR_OK)
-		status = open_segments(opened, error);
+		status = open_segments(opened, false, error);
 	if (status == WEIR_OK)
 		status = weir_bus_readers_load(opened, error);
 	if (status == WEIR_OK && pthread_create(&opened->thread, NULL, weir_bus_journal_run, opened) != 0)

@@ -114,6 +114,11 @@ WEIR_MUST_USE enum weir_status weir_bus_journal_open(const char *directory,
                                                      const struct weir_bus_journal_options *options,
                                                      struct weir_bus_journal **journal, struct weir_error *error);
 
+/** Whether it could be opened. Changes nothing; what is written meanwhile may look damaged. @return as it would */
+WEIR_MUST_USE enum weir_status weir_bus_journal_check(const char *directory,
+                                                      const struct weir_bus_journal_options *options,
+                                                      struct weir_error *error);
+
 /** Writes what is queued if it can, then ends the thread. */
 void weir_bus_journal_close(struct weir_bus_journal *journal);
 
@@ -155,6 +160,8 @@ WEIR_MUST_USE enum weir_status weir_bus_readers_forget(struct weir_bus_journal *
                                                        struct weir_error *error);
 /** Notes that a reader does not need offsets below this one. @thread any */
 void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset);
+/** Up to where a reader needs no message any more; 0: there is none of that name. @thread any */
+uint64_t weir_bus_readers_position(struct weir_bus_journal *journal, const char *name, uint32_t partition);
 /** Writes the readers' file. @thread any */
 WEIR_MUST_USE enum weir_status weir_bus_readers_save(struct weir_bus_journal *journal, struct weir_error *error);
 /** Removes files that no reader needs or, without readers, that exceed the retention. @return how many. @thread the journal's */

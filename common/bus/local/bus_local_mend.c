@@ -66,6 +66,35 @@ static int rewrite(int fd, uint64_t from, uint64_t to)
 	return result;
 }
 
+/* Whether all that was acknowledged is whole. @param walk  set to where what is whole ends */
+static enum weir_status examine(int fd, const char *path, const struct weir_bus_segment *segment,
+                                struct weir_bus_index *index, uint64_t *next_offsets, struct weir_bus_walk *walk,
+                                struct weir_error *error)
+{
+	bool witness = false;
+	memcpy(next_offsets, segment->first, segment->partitions * sizeof *next_offsets);
+	enum weir_status status = weir_bus_segment_walk(fd, segment, segment->length, true, index, next_offsets, walk);
+	if (status == WEIR_INVALID)
+		status = find_witness(fd, segment, walk->end, &witness);
+	if (status != WEIR_OK)
+		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
+	return witness ? weir_bus_segment_damaged(path, walk, error) : status;
+}
+
+enum weir_status weir_bus_segment_examine(const char *directory, const struct weir_bus_segment *segment,
+                                          uint64_t *next_offsets, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_bus_walk walk;
+	int fd;
+	enum weir_status status = weir_bus_segment_open_file(directory, segment->sequence, O_RDONLY, path, &fd, error);
+	if (status != WEIR_OK)
+		return status;
+	status = examine(fd, path, segment, NULL, next_offsets, &walk, error);
+	close(fd);
+	return status;
+}
+
 enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_segment *segment, uint64_t *next_offsets,
                                        int *fd, bool *torn, struct weir_error *error)
 {
@@ -75,16 +104,8 @@ enum weir_status weir_bus_segment_mend(const char *directory, struct weir_bus_se
 		return status;
 	struct weir_bus_index *index = weir_bus_index_new(segment->partitions);
 	struct weir_bus_walk walk;
-	bool witness = false;
-	memcpy(next_offsets, segment->first, segment->partitions * sizeof *next_offsets);
-	status = weir_bus_segment_walk(*fd, segment, segment->length, true, index, next_offsets, &walk);
-	if (status == WEIR_INVALID)
-		status = find_witness(*fd, segment, walk.end, &witness);
-	if (status != WEIR_OK)
-		weir_fail(error, status, "cannot read %s: %s", path, weir_errno_words(errno));
-	else if (witness)
-		status = weir_bus_segment_damaged(path, &walk, error);
-	else if (rewrite(*fd, walk.durable, walk.end) != 0 || fdatasync(*fd) != 0)
+	status = examine(*fd, path, segment, index, next_offsets, &walk, error);
+	if (status == WEIR_OK && (rewrite(*fd, walk.durable, walk.end) != 0 || fdatasync(*fd) != 0))
 		status = weir_fail(error, WEIR_IO, "cannot repair %s: %s", path, weir_errno_words(errno));
 	if (status != WEIR_OK) {
 		weir_bus_index_free(index);

@@ -9,6 +9,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/text.h"
+#include "common/files/file_damage.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 static const char first_line[] = "weir readers 1\n";
+static const char nothing_lost[] =
+	"nothing is lost: weir writes it again, and removes what was read later than it could";
 
 enum { FILE_MAX_BYTES = 4 * 1024 * 1024 };
 
@@ -104,6 +107,8 @@ enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct 
 	enum weir_status status = readers_path(journal, path, error);
 	if (status == WEIR_OK)
 		status = weir_durable_read(path, FILE_MAX_BYTES, &text, &length, error);
+	if (status == WEIR_INVALID)
+		return weir_damage_move(error, path, nothing_lost);
 	if (status != WEIR_OK || text == NULL)
 		return status;
 	if (is_newer(text)) {
@@ -119,8 +124,10 @@ enum weir_status weir_bus_readers_load(struct weir_bus_journal *journal, struct 
 		good = end != NULL && parse_line(journal, line);
 		line = end != NULL ? end + 1 : line;
 	}
-	if (!good)
+	if (!good) {
 		status = weir_fail(error, WEIR_INVALID, "%s is damaged at byte %td", path, line - text);
+		(void)weir_damage_move(error, path, nothing_lost);
+	}
 	free(text);
 	for (uint32_t i = 0; i < WEIR_BUS_READERS_MAX && status == WEIR_OK; i++)
 		if (journal->readers[i].positions != NULL)
@@ -187,6 +194,15 @@ enum weir_status weir_bus_readers_forget(struct weir_bus_journal *journal, const
 	}
 	pthread_mutex_unlock(&journal->lock);
 	return reader != NULL ? weir_bus_readers_save(journal, error) : WEIR_OK;
+}
+
+uint64_t weir_bus_readers_position(struct weir_bus_journal *journal, const char *name, uint32_t partition)
+{
+	pthread_mutex_lock(&journal->lock);
+	const struct weir_bus_reader *reader = find(journal, name);
+	uint64_t position = reader != NULL ? reader->positions[partition] : 0;
+	pthread_mutex_unlock(&journal->lock);
+	return position;
 }
 
 void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset)

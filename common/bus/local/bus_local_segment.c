@@ -172,10 +172,12 @@ enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic to
 	uint64_t *first = weir_alloc(partitions, sizeof *first);
 	struct weir_bus_segment_header header;
 	ssize_t length = weir_bus_read(fd, bytes, sizeof bytes, 0);
-	off_t size = lseek(fd, 0, SEEK_END);
+	off_t size = length >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+	int reason = errno;
 	close(fd);
 	if (length < 0 || size < 0) {
-		status = weir_fail(error, WEIR_IO, "cannot read %s: %s", path, weir_errno_words(errno));
+		status =
+			weir_fail(error, reason == EISDIR ? WEIR_INVALID : WEIR_IO, "cannot read %s: %s", path, weir_errno_words(reason));
 	} else if (size > UINT32_MAX) {
 		status = weir_fail(error, WEIR_INVALID, "%s is larger than any file that weir writes", path);
 	} else {

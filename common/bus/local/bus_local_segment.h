@@ -87,6 +87,10 @@ WEIR_MUST_USE enum weir_status weir_bus_segment_mend(const char *directory, stru
                                                      uint64_t *next_offsets, int *fd, bool *torn,
                                                      struct weir_error *error);
 
+/** Checks every byte as weir_bus_segment_mend() does, and changes nothing. @return as there */
+WEIR_MUST_USE enum weir_status weir_bus_segment_examine(const char *directory, const struct weir_bus_segment *segment,
+                                                        uint64_t *next_offsets, struct weir_error *error);
+
 /* ---- for the files of the local bus ---- */
 
 /** Opens a segment's file. @param path  set, also on failure @return WEIR_OK; WEIR_IO (errno) */

@@ -10,10 +10,12 @@
 
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_owner.h"
 #include "common/store/sqlite/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A state is made within milliseconds, on a slow disk within seconds. */
@@ -268,9 +270,19 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 	return status;
 }
 
-/* Why the file cannot be read. */
-static enum weir_status fail_access(const char *directory, int reason, struct weir_error *error)
+static bool is_own(const char *path)
 {
+	struct stat about;
+	return stat(path, &about) == 0 && about.st_uid == geteuid();
+}
+
+/* Why the file cannot be read. */
+static enum weir_status fail_access(const char *directory, const char *path, int reason, struct weir_error *error)
+{
+	if (reason == EACCES && is_own(path)) {
+		errno = reason;
+		return weir_file_refused(error, "cannot open", path);
+	}
 	if (reason == EACCES)
 		return weir_fail(error, WEIR_INVALID,
 		                 "the state in %s belongs to another user: only its owner, its group and root can read it",
@@ -288,7 +300,7 @@ static enum weir_status try_read_only(const char *directory, const char *path, s
                                       struct weir_error *error)
 {
 	if (access(path, R_OK) != 0)
-		return fail_access(directory, errno, error);
+		return fail_access(directory, path, errno, error);
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
 	opened->store.ops = &operations;
 	bool unused = weir_directory_look(directory) == WEIR_DIRECTORY_FREE;

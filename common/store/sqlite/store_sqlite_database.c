@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/text.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_damage.h"
 #include "common/files/file_owner.h"
 
 #include <errno.h>
@@ -49,14 +50,32 @@ static sqlite3_stmt *handle_of(struct weir_statement *statement)
 	return (sqlite3_stmt *)statement;
 }
 
+static const char without_it[] =
+	". Without it, the archive, the overrides, and the counts and blocks that the log beside it "
+	"does not have are lost: a copy of it that is put back keeps them";
+
+/* It has a log and an index beside it, which are of no other. */
+static void say_remedy(const char *path, struct weir_error *error)
+{
+	char directory[WEIR_PATH_BYTES];
+	if (weir_directory_of(path, directory, NULL) != WEIR_OK)
+		return;
+	(void)weir_damage_remedy(error, "mkdir -p %s/damaged && mv %s* %s/damaged/ (runbook: state-file-damaged)",
+	                         directory, path, directory);
+}
+
 static enum weir_status failed(const struct weir_database *database, struct weir_error *error)
 {
 	int code = sqlite3_errcode(database->handle) & 0xff;
 	bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
 	int reason = code == SQLITE_IOERR || code == SQLITE_CANTOPEN ? sqlite3_system_errno(database->handle) : 0;
-	return weir_fail(error, damaged ? WEIR_INVALID : WEIR_IO, "%s: %s%s%s", database->path,
-	                 sqlite3_errmsg(database->handle), reason != 0 ? ": " : "",
-	                 reason != 0 ? weir_errno_words(reason) : "");
+	bool replaced = reason == EISDIR;
+	enum weir_status status = weir_fail(error, damaged ? WEIR_INVALID : WEIR_IO, "%s: %s%s%s%s", database->path,
+	                                    sqlite3_errmsg(database->handle), reason != 0 ? ": " : "",
+	                                    reason != 0 ? weir_errno_words(reason) : "", damaged || replaced ? without_it : "");
+	if (damaged || replaced)
+		say_remedy(database->path, error);
+	return status;
 }
 
 /* SQLite's own waits up to 100 ms between two tries; a checkpoint's transaction takes less. */

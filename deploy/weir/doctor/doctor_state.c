@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory of `weir run`: whether it is held, and can be read and written. */
-#include "common/bus/local/bus_local_scan.h"
+#include "common/bus/local/bus_local.h"
+#include "common/files/file_damage.h"
 #include "common/files/file_owner.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/doctor/internal.h"
@@ -14,26 +15,42 @@
 #include <unistd.h>
 
 static const char state_check[] = "state";
+static const char refuses[] = "weir run refuses to start: nothing is judged then, and nobody is newly blocked";
 
-static void check_partitions(struct doctor *doctor, const struct weir_check *check)
+static void check_log(struct doctor *doctor, const struct weir_check *check)
 {
+	const struct weir_bus_local_options options = {.partitions = (uint32_t)doctor->config->bus.partitions};
 	char path[WEIR_PATH_BYTES];
 	struct weir_error error;
-	uint32_t partitions;
-	if (weir_path_format(path, &error, "%s/log", doctor->state) != WEIR_OK || access(path, F_OK) != 0)
-		return;
-	if (weir_bus_scan_partitions(path, &partitions, &error) != WEIR_OK)
-		weir_findings_add(
-			check->findings, WEIR_SEVERITY_PAGE, state_check,
-			"%s\nweir run cannot continue from its log\nrestore %s from a copy, or move it away and start "
-			"anew: counts and blocks are lost then (runbook: gap)",
-			error.text, doctor->state);
-	else if (partitions != doctor->config->bus.partitions)
-		weir_findings_add(
-			check->findings, WEIR_SEVERITY_PAGE, state_check,
-			"%s was made with %u partitions, not %lld\nweir run refuses to start\nset \"bus.partitions\" to %u, "
-			"or choose another --state directory (runbook: partitions-changed)",
-			doctor->state, partitions, (long long)doctor->config->bus.partitions, partitions);
+	enum weir_status status = weir_path_format(path, &error, "%s/log", doctor->state);
+	if (status == WEIR_OK)
+		status = weir_bus_local_check(path, &options, &error);
+	if (status != WEIR_OK)
+		weir_findings_damaged(check->findings, state_check, &error, refuses);
+}
+
+/* A start makes one where there is none, or an empty file, and knows nothing of what was. */
+static void say_lost(struct doctor *doctor, const struct weir_check *check, const char *what)
+{
+	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
+	                  "%s/weir.db %s, though there is a log beside it\nThe archive, the overrides, and the counts and "
+	                  "blocks that the log does not have are lost when weir run starts\nput a copy of it back before "
+	                  "weir run starts; without one, start it (runbook: state-file-damaged)",
+	                  doctor->state, what);
+}
+
+static bool has_log(const struct doctor *doctor)
+{
+	char path[WEIR_PATH_BYTES];
+	return weir_path_format(path, NULL, "%s/log/partitions", doctor->state) == WEIR_OK && access(path, F_OK) == 0;
+}
+
+static bool is_empty(const struct doctor *doctor)
+{
+	char path[WEIR_PATH_BYTES];
+	struct stat about;
+	return weir_path_format(path, NULL, "%s/weir.db", doctor->state) == WEIR_OK && stat(path, &about) == 0 &&
+	       about.st_size == 0;
 }
 
 static void check_store(struct doctor *doctor, const struct weir_check *check)
@@ -43,13 +60,29 @@ static void check_store(struct doctor *doctor, const struct weir_check *check)
 	bool once;
 	uint64_t seed;
 	enum weir_status status = state_directory_open_read_only(&state, doctor->state, &once, &seed, &error);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK && weir_damage_find_remedy(error.text, NULL) != NULL)
+		weir_findings_damaged(check->findings, state_check, &error, refuses);
+	else if (status != WEIR_OK && is_empty(doctor) && has_log(doctor))
+		say_lost(doctor, check, "is empty");
+	else if (status != WEIR_OK)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"%s\nweir run cannot continue from its state\nls -l %s shows whose it is; run this command as the "
 			"user of weir run (runbook: store-away)",
 			error.text, doctor->state);
 	state_directory_close(&state);
+}
+
+/* A file that its owner may not open. Where this process may not either, who reads it says so. */
+static void check_rights(const struct weir_check *check, const FTSENT *entry)
+{
+	mode_t needed = S_IRUSR | S_IWUSR;
+	bool told = faccessat(AT_FDCWD, entry->fts_path, R_OK, AT_EACCESS) != 0 &&
+	            strncmp(entry->fts_name, "dead-letter.jsonl", 17) != 0;
+	if (entry->fts_info == FTS_F && (entry->fts_statp->st_mode & needed) != needed && !told)
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
+		                  "%s: its owner may not read and write it\n%s\nchmod u+rw %s (runbook: process-down)",
+		                  entry->fts_path, refuses, entry->fts_path);
 }
 
 /* What root made there in an earlier version, or somebody copied: its owner is not who the directory belongs to. */
@@ -62,8 +95,12 @@ static void check_owners(const struct doctor *doctor, const struct weir_check *c
 	if (walk == NULL)
 		return;
 	for (const FTSENT *entry; (entry = fts_read(walk)) != NULL;) {
-		if ((entry->fts_info != FTS_F && entry->fts_info != FTS_D) || entry->fts_statp->st_uid == about.st_uid)
+		if (entry->fts_info != FTS_F && entry->fts_info != FTS_D)
 			continue;
+		if (entry->fts_statp->st_uid == about.st_uid) {
+			check_rights(check, entry);
+			continue;
+		}
 		weir_user_name(about.st_uid, owner);
 		weir_user_name(entry->fts_statp->st_uid, other);
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
@@ -81,6 +118,11 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 	struct weir_error error;
 	if (doctor->state == NULL || weir_path_format(path, &error, "%s/weir.db", doctor->state) != WEIR_OK)
 		return;
+	if (access(path, F_OK) != 0 && errno == ENOENT && has_log(doctor)) {
+		say_lost(doctor, check, "is missing");
+		check_log(doctor, check);
+		return;
+	}
 	if (access(path, F_OK) != 0) {
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
@@ -105,6 +147,6 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 			"%s is on a read-only file system\nNothing is stored; weir run ends\nmount it writable: mount -o "
 			"remount,rw (runbook: store-read-only)",
 			doctor->state);
-	check_partitions(doctor, check);
+	check_log(doctor, check);
 	check_store(doctor, check);
 }

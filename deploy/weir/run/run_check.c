@@ -12,6 +12,7 @@
 #include "common/bytes/http_address.h"
 #include "common/cluster/key_hash.h"
 #include "common/daemon/daemon.h"
+#include "common/files/file_damage.h"
 #include "common/files/file_place.h"
 #include "common/files/line_file.h"
 #include "limiter/daemon/limiter_checks.h"
@@ -70,7 +71,8 @@ void run_output_fault(const struct run_options *options, const char *path, struc
 	const char *option = run_output_option(options, path);
 	const struct weir_error why = *error;
 	/* Of another file, as the store's, or where no other path would help, it says nothing. */
-	if (option != NULL && strstr(why.text, path) != NULL && strstr(why.text, weir_errno_words(EMFILE)) == NULL)
+	if (option != NULL && strstr(why.text, path) != NULL && strstr(why.text, weir_errno_words(EMFILE)) == NULL &&
+	    weir_damage_find_remedy(why.text, NULL) == NULL)
 		(void)weir_fail(error, WEIR_IO, "%s: the configuration names it; %s PATH names another, - is standard output",
 		                why.text, option);
 }

@@ -2,6 +2,8 @@
 /* A state that cannot be looked at is a warning: the configuration may be meant for another machine, or another user. */
 #include "deploy/weir/validate/validate_state.h"
 
+#include "collector/follow/state_check.h"
+#include "common/bus/local/bus_local.h"
 #include "common/bus/local/bus_local_scan.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/policy/policy_changes.h"
@@ -56,6 +58,26 @@ static void warn_unknown(struct validate_report *report, const char *path, const
 	validate_warn(report, path, &words);
 }
 
+static void warn_damaged(void *context, const struct weir_error *error)
+{
+	struct weir_text words = {0};
+	weir_text_puts(&words, "a start would refuse: ");
+	weir_text_puts(&words, error->text);
+	validate_warn(context, "state", &words);
+}
+
+/* Files at which a start ends, whatever the configuration. */
+static void check_files(const struct weir_config *config, const char *state_path, struct validate_report *report)
+{
+	const struct weir_bus_local_options options = {.partitions = (uint32_t)config->bus.partitions};
+	char path[WEIR_PATH_BYTES];
+	struct weir_error error;
+	if (weir_path_format(path, &error, "%s/log", state_path) == WEIR_OK &&
+	    weir_bus_local_check(path, &options, &error) != WEIR_OK)
+		warn_damaged(report, &error);
+	state_check(state_path, config, warn_damaged, report);
+}
+
 enum weir_status validate_state(struct weir_config *config, const char *state_path, struct validate_report *report,
                                 struct weir_error *error)
 {
@@ -74,6 +96,8 @@ enum weir_status validate_state(struct weir_config *config, const char *state_pa
 	} else if (!backend.absent) {
 		warn_unknown(report, cluster ? "store" : "state", &why);
 	}
+	if (status == WEIR_OK && !cluster && !backend.absent && backend.state_path != NULL)
+		check_files(config, backend.state_path, report);
 	backend_close(&backend);
 	return status;
 }

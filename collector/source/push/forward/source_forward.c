@@ -170,6 +170,7 @@ const struct source_ops source_forward_ops = {
 	.endless = true,
 	.replayable = true,
 	.count_left = push_source_count_left,
+	.check_spool = push_spool_check,
 	.guarantee = SOURCE_AT_MOST_ONCE,
 	.metrics = metrics,
 	.create = forward_new,

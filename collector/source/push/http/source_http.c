@@ -153,6 +153,7 @@ const struct source_ops source_http_ops = {
 	.endless = true,
 	.replayable = true,
 	.count_left = push_source_count_left,
+	.check_spool = push_spool_check,
 	.guarantee = SOURCE_AT_LEAST_ONCE,
 	.metrics = push_source_metrics,
 	.create = http_new,

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The words are one sentence after another in the error's text, so that whoever passes it up or logs it needs to know
+ * nothing of them. A command that has no room whole is left out: half of one must not be typed.
+ */
+#include "common/files/file_damage.h"
+
+#include "common/files/durable_file.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char to_start[] = ". To start: ";
+
+static enum weir_status append(struct weir_error *error, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static enum weir_status append(struct weir_error *error, const char *format, ...)
+{
+	size_t used = strlen(error->text);
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(error->text + used, sizeof error->text - used, format, args);
+	va_end(args);
+	if (length < 0 || (size_t)length >= sizeof error->text - used)
+		error->text[used] = '\0';
+	return error->status;
+}
+
+/* A name of these alone stands in a shell as it is. */
+static const char *quote_of(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=";
+	return path[strspn(path, plain)] == '\0' ? "" : "'";
+}
+
+enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost)
+{
+	char directory[WEIR_PATH_BYTES];
+	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *quote = quote_of(path);
+	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL ||
+	    weir_directory_of(path, directory, NULL) != WEIR_OK)
+		return error != NULL ? error->status : WEIR_INVALID;
+	return append(error, ". Without it, %s%smv %s%s%s %s%s/damaged-%s%s (runbook: state-file-damaged)", lost, to_start,
+	              quote, path, quote, quote, directory, name, quote);
+}
+
+enum weir_status weir_damage_remedy(struct weir_error *error, const char *format, ...)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL)
+		return error != NULL ? error->status : WEIR_INVALID;
+	va_list args;
+	va_start(args, format);
+	vsnprintf(words, sizeof words, format, args);
+	va_end(args);
+	return append(error, "%s%s", to_start, words);
+}
+
+const char *weir_damage_find_remedy(const char *text, size_t *what)
+{
+	const char *found = strstr(text, to_start);
+	if (found != NULL && what != NULL)
+		*what = (size_t)(found - text);
+	return found != NULL ? found + sizeof to_start - 1 : NULL;
+}
