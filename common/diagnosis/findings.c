@@ -137,9 +137,13 @@ void weir_findings_damaged(struct weir_findings *findings, const char *check, co
 {
 	size_t what = strlen(error->text);
 	const char *remedy = weir_damage_find_remedy(error->text, &what);
-	if (remedy == NULL)
-		remedy = "do what it says, then start again (runbook: process-down)";
-	weir_findings_add(findings, WEIR_SEVERITY_PAGE, check, "%.*s\n%s\n%s", (int)what, error->text, means, remedy);
+	if (remedy != NULL) {
+		weir_findings_add(findings, WEIR_SEVERITY_PAGE, check, "%.*s\n%s\n%s", (int)what, error->text, means, remedy);
+		return;
+	}
+	const char *anchor = strstr(error->text, RUNBOOK);
+	weir_findings_add(findings, WEIR_SEVERITY_PAGE, check, "%s\n%s\ndo what it says, then start again%s", error->text,
+	                  means, anchor != NULL ? anchor : " (runbook: process-down)");
 }
 
 void weir_findings_good(struct weir_findings *findings, const char *words, ...)

@@ -34,6 +34,19 @@ static const char *quote_of(const char *path)
 	return path[strspn(path, plain)] == '\0' ? "" : "'";
 }
 
+enum weir_status weir_damage_without(struct weir_error *error, const char *lost, const char *format, ...)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL)
+		return error != NULL ? error->status : WEIR_INVALID;
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(words, sizeof words, format, args);
+	va_end(args);
+	return length > 0 && (size_t)length < sizeof words ? append(error, ". Without it, %s%s%s", lost, to_start, words)
+	                                                   : error->status;
+}
+
 enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost)
 {
 	char directory[WEIR_PATH_BYTES];
@@ -41,8 +54,8 @@ enum weir_status weir_damage_move(struct weir_error *error, const char *path, co
 	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL ||
 	    weir_directory_of(path, directory, NULL) != WEIR_OK)
 		return error != NULL ? error->status : WEIR_INVALID;
-	return append(error, ". Without it, %s%smv %s%s%s %s%s/damaged-%s%s (runbook: state-file-damaged)", lost, to_start,
-	              quote, path, quote, quote, directory, name, quote);
+	return weir_damage_without(error, lost, "mv %s%s%s %s%s/damaged-%s%s (runbook: state-file-damaged)", quote, path,
+	                           quote, quote, directory, name, quote);
 }
 
 enum weir_status weir_damage_remedy(struct weir_error *error, const char *format, ...)

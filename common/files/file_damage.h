@@ -21,7 +21,11 @@
  */
 enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost);
 
-/** Likewise, with another remedy: words that end with "(runbook: HEADING)". */
+/** Likewise, with another command. @param format  of it; it ends with "(runbook: HEADING)" */
+enum weir_status weir_damage_without(struct weir_error *error, const char *lost, const char *format, ...)
+	WEIR_PRINTF(3, 4);
+
+/** Likewise, of what is whole: words that end with "(runbook: HEADING)". */
 enum weir_status weir_damage_remedy(struct weir_error *error, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /** Finds the remedy in an error's text. @param what  set to how long the text before it is. @return NULL: it has none */

@@ -108,8 +108,8 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 	bool there = stat(path, &file) == 0, ours = folder.st_uid == geteuid();
 	uid_t of = there ? file.st_uid : folder.st_uid;
 	if (of == geteuid() && there && (file.st_mode & OWNERS) != OWNERS) {
-		enum weir_status status =
-			weir_fail(error, WEIR_IO, "%s %s: %s: its owner may not read and write it", what, path, strerror(reason));
+		enum weir_status status = weir_fail(error, WEIR_IO, "%s %s: %s: its owner may not read and write it", what,
+		                                    path, weir_errno_words(reason));
 		(void)weir_damage_remedy(error, "chmod u+rw %s (runbook: process-down)", path);
 		return status;
 	}

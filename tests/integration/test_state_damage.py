@@ -183,6 +183,7 @@ def test_a_doctor_says_what_a_start_refuses(place):
             damage(os.path.join(state.state, name))
             require_told(state, os.path.join(state.state, name), f"{name}: {damage.__name__}")
     require_told_that_the_database_is_gone(state)
+    require_told_of_pages(state)
     require_validate_to_warn(state)
     require_what_is_typed_to_help(state)
 
@@ -194,6 +195,21 @@ def require_told_that_the_database_is_gone(state):
         damage(os.path.join(state.state, "weir.db"))
         first = state.doctor()[0]
         assert words in first["what"] and first["runbook"] == RUNBOOK, first
+
+
+def require_told_of_pages(state):
+    """A start reads some of a database's pages, of which the first one knows nothing."""
+    path, refused = os.path.join(state.state, "weir.db"), 0
+    for page in (2, 3, 7):
+        state.restore()
+        with open(path, "r+b") as file:
+            file.seek(page * 16384)
+            file.write(b"\xa5" * 64)
+        found = state.doctor()
+        assert found and "weir.db" in found[0]["what"] and found[0]["runbook"] == RUNBOOK, (page, found)
+        refused += not state.try_start()
+        state.weir.kill()
+    assert refused, "no start reads them"
 
 
 def require_validate_to_warn(state):

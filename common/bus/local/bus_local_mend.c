@@ -77,7 +77,7 @@ static enum weir_status examine(int fd, const char *path, const struct weir_bus_
 	if (status == WEIR_INVALID)
 		status = find_witness(fd, segment, walk->end, &witness);
 	if (status != WEIR_OK)
-		weir_fail(error, status, "cannot read %s: %s", path, strerror(errno));
+		weir_fail(error, status, "cannot read %s: %s", path, weir_errno_words(errno));
 	return witness ? weir_bus_segment_damaged(path, walk, error) : status;
 }
 

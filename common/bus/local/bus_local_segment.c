@@ -176,8 +176,8 @@ enum weir_status weir_bus_segment_open(const char *directory, enum weir_topic to
 	int reason = errno;
 	close(fd);
 	if (length < 0 || size < 0) {
-		status =
-			weir_fail(error, reason == EISDIR ? WEIR_INVALID : WEIR_IO, "cannot read %s: %s", path, weir_errno_words(reason));
+		status = weir_fail(error, reason == EISDIR ? WEIR_INVALID : WEIR_IO, "cannot read %s: %s", path,
+		                   weir_errno_words(reason));
 	} else if (size > UINT32_MAX) {
 		status = weir_fail(error, WEIR_INVALID, "%s is larger than any file that weir writes", path);
 	} else {

@@ -331,3 +331,10 @@ enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct 
 	}
 	return status;
 }
+
+void weir_store_sqlite_say_damaged(const char *directory, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	if (weir_path_format(path, NULL, "%s/weir.db", directory) == WEIR_OK)
+		weir_database_say_damaged(path, error);
+}

@@ -23,4 +23,7 @@ WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, str
 WEIR_MUST_USE enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct weir_store **store,
                                                                 struct weir_error *error);
 
+/** Says of an error about what is stored there what a start without it loses, and how to move it away. */
+void weir_store_sqlite_say_damaged(const char *directory, struct weir_error *error);
+
 #endif

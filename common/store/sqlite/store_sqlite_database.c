@@ -50,31 +50,35 @@ static sqlite3_stmt *handle_of(struct weir_statement *statement)
 	return (sqlite3_stmt *)statement;
 }
 
-static const char without_it[] =
-	". Without it, the archive, the overrides, and the counts and blocks that the log beside it "
-	"does not have are lost: a copy of it that is put back keeps them";
-
-/* It has a log and an index beside it, which are of no other. */
-static void say_remedy(const char *path, struct weir_error *error)
+void weir_database_say_damaged(const char *path, struct weir_error *error)
 {
+	static const char lost[] =
+		"the archive, the overrides, and the counts and blocks that the log beside it does not have "
+		"are lost: a copy of it that is put back keeps them";
 	char directory[WEIR_PATH_BYTES];
-	if (weir_directory_of(path, directory, NULL) != WEIR_OK)
-		return;
-	(void)weir_damage_remedy(error, "mkdir -p %s/damaged && mv %s* %s/damaged/ (runbook: state-file-damaged)",
-	                         directory, path, directory);
+	if (weir_directory_of(path, directory, NULL) == WEIR_OK)
+		(void)weir_damage_without(error, lost,
+		                          "mkdir -p %s/damaged && mv %s* %s/damaged/ (runbook: state-file-damaged)", directory,
+		                          path, directory);
+}
+
+/* Statements are the program's own: what they name is missing where the table of tables is not what it wrote. */
+static bool lacks_tables(int code, const char *words)
+{
+	static const char missing[] = "no such ";
+	return code == SQLITE_ERROR && strncmp(words, missing, sizeof missing - 1) == 0;
 }
 
 static enum weir_status failed(const struct weir_database *database, struct weir_error *error)
 {
 	int code = sqlite3_errcode(database->handle) & 0xff;
+	const char *words = sqlite3_errmsg(database->handle);
 	bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT;
 	int reason = code == SQLITE_IOERR || code == SQLITE_CANTOPEN ? sqlite3_system_errno(database->handle) : 0;
-	bool replaced = reason == EISDIR;
-	enum weir_status status = weir_fail(error, damaged ? WEIR_INVALID : WEIR_IO, "%s: %s%s%s%s", database->path,
-	                                    sqlite3_errmsg(database->handle), reason != 0 ? ": " : "",
-	                                    reason != 0 ? weir_errno_words(reason) : "", damaged || replaced ? without_it : "");
-	if (damaged || replaced)
-		say_remedy(database->path, error);
+	enum weir_status status = weir_fail(error, damaged ? WEIR_INVALID : WEIR_IO, "%s: %s%s%s", database->path, words,
+	                                    reason != 0 ? ": " : "", reason != 0 ? weir_errno_words(reason) : "");
+	if (damaged || reason == EISDIR || lacks_tables(code, words))
+		weir_database_say_damaged(database->path, error);
 	return status;
 }
 

@@ -16,6 +16,9 @@
 struct weir_database;
 struct weir_statement;
 
+/** Says of an error what a start without this database loses, and how to move it away (file_damage.h). */
+void weir_database_say_damaged(const char *path, struct weir_error *error);
+
 /**
  * Opens or makes a database in WAL mode; every commit is on disk when it returns.
  *

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/cluster/key_hash.h"
 #include "common/store/sqlite/store_sqlite.h"
+#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -14,6 +15,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { FAULT_BYTES = 256, WHOLE_MOST_BYTES = 64 << 20 };
 
 #define KIND_NOTE "kind"
 #define SEED_NOTE "seed"
@@ -155,6 +158,67 @@ enum weir_status state_directory_open_read_only(struct state_directory *state, c
 	free(kind);
 	free(hex);
 	return status;
+}
+
+enum weir_status state_directory_policies(struct state_directory *state, struct policy_registry *registry,
+                                          struct weir_error *error)
+{
+	enum weir_status status = policy_log_load(state->store, registry, error);
+	if (status == WEIR_INVALID)
+		weir_store_sqlite_say_damaged(state->path, error);
+	return status;
+}
+
+static void pass_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)
+{
+	(void)context;
+	(void)segment;
+	(void)deltas;
+	(void)base_bytes;
+	(void)delta_bytes;
+}
+
+static enum weir_status check_partition(struct weir_store *store, uint32_t partition, struct weir_error *error)
+{
+	struct weir_partition_state found;
+	enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, partition, &found, error);
+	if (status == WEIR_OK)
+		status = store->ops->list_segments(store, partition, found.epoch, found.checkpoint, pass_segment, NULL, error);
+	return status == WEIR_FENCED || status == WEIR_END ? WEIR_OK : status;
+}
+
+static enum weir_status take_fault(void *context, const struct weir_sql_value *values, unsigned count)
+{
+	char *words = context;
+	if (count == 1 && values[0].type == WEIR_SQL_TEXT)
+		snprintf(words, FAULT_BYTES, "%.*s", (int)values[0].text.length, values[0].text.at);
+	return WEIR_OK;
+}
+
+/* Every page, where there are few. */
+static enum weir_status check_pages(struct state_directory *state, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], fault[FAULT_BYTES] = "";
+	struct stat about;
+	enum weir_status status = weir_path_format(path, error, "%s/%s", state->path, part_names[STATE_DATABASE]);
+	if (status != WEIR_OK || stat(path, &about) != 0 || about.st_size > WHOLE_MOST_BYTES)
+		return status;
+	status = state->store->ops->query(state->store, "PRAGMA quick_check(1)", NULL, 0, take_fault, fault, error);
+	if (status == WEIR_OK && strcmp(fault, "ok") != 0 && fault[0] != '\0') {
+		status = weir_fail(error, WEIR_INVALID, "%s is damaged: %s", path, fault);
+		weir_store_sqlite_say_damaged(state->path, error);
+	}
+	return status;
+}
+
+enum weir_status state_directory_check(struct state_directory *state, uint32_t partitions, struct weir_error *error)
+{
+	struct policy_registry *registry = policy_registry_new();
+	enum weir_status status = state_directory_policies(state, registry, error);
+	policy_registry_free(registry);
+	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++)
+		status = check_partition(state->store, i, error);
+	return status == WEIR_OK ? check_pages(state, error) : status;
 }
 
 static enum weir_status take_flag(void *context, const struct weir_sql_value *values, unsigned count)

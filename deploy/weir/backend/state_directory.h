@@ -19,6 +19,8 @@
 #include "common/files/durable_file.h"
 #include "common/store/store.h"
 
+struct policy_registry;
+
 enum { STATE_DATABASE, STATE_DATABASE_LOG, STATE_DATABASE_INDEX, STATE_LOG, STATE_PARTS };
 
 /* Of a file or a directory that is kept open. */
@@ -77,6 +79,17 @@ WEIR_MUST_USE enum weir_status state_directory_open_read_only(struct state_direc
 WEIR_MUST_USE enum weir_status state_directory_open_archive(const char *path, struct weir_store **store,
                                                             struct weir_error *error);
 void state_directory_close(struct state_directory *state);
+
+/** Reads every policy of its store into a registry. @return WEIR_INVALID: one is damaged */
+WEIR_MUST_USE enum weir_status state_directory_policies(struct state_directory *state, struct policy_registry *registry,
+                                                        struct weir_error *error);
+/**
+ * Reads of a store that is open to be looked at what a start reads of it; all of it, where that is little.
+ *
+ * @return WEIR_INVALID: something of it is damaged
+ */
+WEIR_MUST_USE enum weir_status state_directory_check(struct state_directory *state, uint32_t partitions,
+                                                     struct weir_error *error);
 
 /** The secret seed of the state's fingerprints, made at first use. */
 WEIR_MUST_USE enum weir_status state_directory_seed(struct state_directory *state, uint64_t *seed,

@@ -16,6 +16,9 @@
 
 static const char state_check[] = "state";
 static const char refuses[] = "weir run refuses to start: nothing is judged then, and nobody is newly blocked";
+static const char refuses_or_ends[] =
+	"weir run refuses to start, or cannot go on where it reads that: nothing is judged then, "
+	"and nobody is newly blocked";
 
 static void check_log(struct doctor *doctor, const struct weir_check *check)
 {
@@ -60,8 +63,10 @@ static void check_store(struct doctor *doctor, const struct weir_check *check)
 	bool once;
 	uint64_t seed;
 	enum weir_status status = state_directory_open_read_only(&state, doctor->state, &once, &seed, &error);
+	if (status == WEIR_OK)
+		status = state_directory_check(&state, (uint32_t)doctor->config->bus.partitions, &error);
 	if (status != WEIR_OK && weir_damage_find_remedy(error.text, NULL) != NULL)
-		weir_findings_damaged(check->findings, state_check, &error, refuses);
+		weir_findings_damaged(check->findings, state_check, &error, refuses_or_ends);
 	else if (status != WEIR_OK && is_empty(doctor) && has_log(doctor))
 		say_lost(doctor, check, "is empty");
 	else if (status != WEIR_OK)

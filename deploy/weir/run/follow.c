@@ -294,7 +294,7 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 			"the state had lost policies %llu to %llu, and has them again from its log (runbook: store-failed-over)",
 			(unsigned long long)recalled.first, (unsigned long long)recalled.last);
 	if (status == WEIR_OK)
-		status = policy_log_load(follow->state.store, follow->registry, error);
+		status = state_directory_policies(&follow->state, follow->registry, error);
 	uint64_t before = policy_registry_newest(follow->registry);
 	if (status == WEIR_OK)
 		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,

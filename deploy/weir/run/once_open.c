@@ -232,7 +232,7 @@ static enum weir_status open_lanes(struct once *once, struct weir_error *error)
 	if (once->store != NULL) {
 		status = state_directory_seed(&once->state, &seed, error);
 		if (status == WEIR_OK)
-			status = policy_log_load(once->store, once->registry, error);
+			status = state_directory_policies(&once->state, once->registry, error);
 	}
 	if (status == WEIR_OK)
 		status = policy_log_apply(once->store, once->registry, NULL, once->config->policy, NULL, 0,
