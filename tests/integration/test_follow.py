@@ -713,6 +713,7 @@ def test_it_ends_by_itself_when_nothing_follows(place):
     assert weir.wait() == DONE, weir.said()
     assert sorted(keys(place)) == ["ann", "bob"]
     assert weir.summary()["lines"] == 8
+    assert 'one with "follow": true would be waited for' in weir.said(), weir.said()
     place.append("ann", burst("eve", 4))
     weir = follow(place, config)
     assert weir.wait() == DONE, weir.said()

@@ -708,8 +708,12 @@ static bool stop(struct follow *follow, bool started)
 	why_free(follow->why);
 	arming_free(follow->arming);
 	if (follow->collector != NULL) {
+		bool ended = started && !atomic_load(weir_stop_flag()) && collector_ended(follow->collector);
 		collector_stop(follow->collector);
 		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);
+		if (ended && !failed)
+			weir_log(follow->log, WEIR_LOG_INFO, "run",
+			         "every source has been read to its end; one with \"follow\": true would be waited for");
 	}
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		worker_stop(follow->workers[i], !failed);
