@@ -292,7 +292,8 @@ def sources_that_cannot_be_read(place, at):
     assert code == DONE and any("another's" in finding["what"] for finding in report["findings"]), report
     assert any("names no file" in finding["what"] for finding in report["findings"]), report
     os.mkdir(state)
-    place.write("collector.state/sources.json", "{}")  # a collector is at work here
+    memory = {"version": 1, "collector": "0" * 31 + "1", "first_incarnation": 1, "streams": []}
+    place.write("collector.state/sources.json", json.dumps(memory))  # a collector is at work here
     doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
     os.rmdir(folder)
     doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
