@@ -130,7 +130,7 @@ def check_networks(machine, network, one, other, is_out):
     command("block", one)
     command("lift", network)
     until_out(True, False)
-    command("block", network, "--for", "2s")
+    command("block", network, "--for", "6s")
     until_out(True, True)
     until_out(True, False)
     command("block", network)
