@@ -40,7 +40,7 @@ NOT_TYPED = {
     "weir policy rollback --version ": "the case of policy-rollback types it without; a zone that armed itself takes days of lines",
     "journalctl ": "no systemd here; the daemons' logs are files of the test",
     "systemctl status ": "no systemd here",
-    "mv ": "test_state_damage types what weir doctor says of each file of a state",
+    "mv /var/lib/weir/sources.json": "test_state_damage types what weir doctor says of each file of a state",
     "df ": "the disk is the test machine's own; tests/chaos fills one",
     "openssl s_client ": "the brokers of this cluster have no TLS; test_tls asks those that have",
     "date --utc": "it is no clock of weir's",
