@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files followed whose directories come, go and come back: every line once. */
 #include "collector/source/file/file_listing.h"
+#include "common/base/status.h"
 #include "tests/unit/rotation_fixture.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 
 /* Whether its first problem is that there is nothing to read. */
@@ -310,7 +312,7 @@ static void no_descriptor_left_is_no_missing_file(void **state)
 	struct rlimit before, none;
 	begin();
 	snprintf(pattern, sizeof pattern, "%s/*.log", log_directory);
-	snprintf(wanted, sizeof wanted, "cannot read the directory %s: Too many open files", log_directory);
+	snprintf(wanted, sizeof wanted, "cannot read the directory %s: %s", log_directory, weir_errno_words(EMFILE));
 	int next = dup(STDIN_FILENO);
 	assert_true(next >= 0);
 	close(next);
