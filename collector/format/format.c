@@ -12,6 +12,7 @@
 #include "common/record/find.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,20 @@ static struct weir_json type_of(const struct weir_json *config)
 	return json_is_string(config->value) ? *config : weir_json_member(config, "type");
 }
 
+/* The kind of a log that is called by the program that writes it, or by what it looks like. @return NULL: none */
+static const char *kind_meant(const char *word)
+{
+	static const char *const called[] = {"nginx", "apache", "apache2", "httpd", "iis", "cloudfront",
+	                                     "csv",   "tsv",    "docker",  "regex", NULL};
+	static const char *const meant[] = {"combined", "combined",  "combined",  "combined", "w3c",
+	                                    "w3c",      "delimited", "delimited", "wrapped",  "pattern"};
+	const char *near = weir_nearest_name(word, called);
+	for (size_t i = 0; near != NULL && called[i] != NULL; i++)
+		if (called[i] == near)
+			return meant[i];
+	return NULL;
+}
+
 /* The kind that a configuration names. */
 static enum weir_status find_kind(const struct weir_json *config, const struct format_kind **found,
                                   struct weir_error *error)
@@ -82,6 +97,11 @@ static enum weir_status find_kind(const struct weir_json *config, const struct f
 	}
 	int kind = 0;
 	enum weir_status status = weir_json_word(&type, names, &kind, error);
+	const char *word = json_string_value(type.value), *meant = status != WEIR_OK ? kind_meant(word) : NULL;
+	if (meant != NULL && weir_nearest_name(word, names) == NULL) {
+		size_t used = strlen(error->text);
+		snprintf(error->text + used, sizeof error->text - used, "; did you mean \"%s\"?", meant);
+	}
 	*found = kinds[kind];
 	return status;
 }

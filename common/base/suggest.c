@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Near misses by Damerau and Levenshtein's distance: a mistyped name is mostly one edit from the right one. */
+/*
+ * Near misses by Damerau and Levenshtein's distance: a mistyped name is mostly one edit from the right one, and "JSON"
+ * none from "json".
+ */
 #include "common/base/suggest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_BYTES = 64 }; /* longer names get no suggestion */
+
+static bool alike(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
 /* Edits (insert, delete, replace, swap neighbours) between two names of fewer than NAME_BYTES bytes. */
 static size_t edit_distance(const char *a, const char *b)
@@ -18,10 +28,10 @@ static size_t edit_distance(const char *a, const char *b)
 		size_t *here = cost[i % 3], *above = cost[(i - 1) % 3], *two_above = cost[(i + 1) % 3];
 		here[0] = i;
 		for (size_t j = 1; j <= columns; j++) {
-			size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+			size_t best = above[j - 1] + !alike(a[i - 1], b[j - 1]);
 			best = above[j] + 1 < best ? above[j] + 1 : best;
 			best = here[j - 1] + 1 < best ? here[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && alike(a[i - 1], b[j - 2]) && alike(a[i - 2], b[j - 1]) && two_above[j - 2] + 1 < best)
 				best = two_above[j - 2] + 1;
 			here[j] = best;
 		}

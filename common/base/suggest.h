@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /**
- * The nearest of the names: at most two edits away, and no further than half of what was written.
+ * The nearest of the names: at most two edits away, and no further than half of what was written. Upper case is
+ * lower case.
  *
  * @param names  NULL-terminated
  * @return one of the names, or NULL

@@ -105,6 +105,15 @@ static void options_are_checked(void **state)
 	assert_refused("{\"type\": \"json\", \"client_ip\": true}", "format.client_ip");
 }
 
+static void a_format_called_by_its_program_is_suggested(void **state)
+{
+	(void)state;
+	assert_refused("\"nginx\"", "not \"nginx\"; did you mean \"combined\"?");
+	assert_refused("{\"type\": \"Apache\"}", "did you mean \"combined\"?");
+	assert_refused("\"iiss\"", "did you mean \"w3c\"?");
+	assert_refused("\"JSON\"", "did you mean \"json\"?");
+}
+
 static void fields_of_a_format_are_its_own(void **state)
 {
 	(void)state;
@@ -152,9 +161,13 @@ static void a_format_without_header_has_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_page_has_every_kind),          cmocka_unit_test(every_reason_has_words),
-		cmocka_unit_test(a_format_is_a_name_or_an_object),  cmocka_unit_test(options_are_checked),
-		cmocka_unit_test(fields_of_a_format_are_its_own),   cmocka_unit_test(too_many_fields_are_refused),
+		cmocka_unit_test(the_page_has_every_kind),
+		cmocka_unit_test(every_reason_has_words),
+		cmocka_unit_test(a_format_is_a_name_or_an_object),
+		cmocka_unit_test(options_are_checked),
+		cmocka_unit_test(a_format_called_by_its_program_is_suggested),
+		cmocka_unit_test(fields_of_a_format_are_its_own),
+		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(a_format_without_header_has_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

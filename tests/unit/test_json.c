@@ -381,6 +381,7 @@ static void suggestions_are_near(void **state)
 	assert_string_equal(weir_nearest_name("limit", names), "limits");
 	assert_string_equal(weir_nearest_name("brst", names), "burst");
 	assert_string_equal(weir_nearest_name("rtae", names), "rate");
+	assert_string_equal(weir_nearest_name("LIMITS", names), "limits");
 	assert_null(weir_nearest_name("x", names));
 	assert_null(weir_nearest_name("history", names));
 	assert_null(weir_nearest_name("", names));
