@@ -131,5 +131,16 @@ def test_a_set_that_cannot_serve_is_said(place):
         assert done.code() == 2 and "gateways[0]" in done.said(), (name, done.said())
 
 
+def test_a_set_that_is_not_there_is_told_with_what_makes_it(place):
+    sets = Sets(place, "four", "four hash:net timeout 0")
+    config = place.config([zone("site", [sliding(3, "1m")], key=["ip"])], [source(place.path("log"), format=FORMAT)],
+                          gateways=["nft:inet/weir/none", "ipset:none"])
+    weir = place.start("run", "--config", config, "--state", place.path("other"), env=sets.network.environment)
+    for words in ("status 1: Error: No such file or directory", "nft add set inet weir none", "weir setup nft",
+                  "name does not exist", "ipset create none hash:net timeout 0"):
+        until(lambda words=words: words in weir.said(), words, running=weir)
+    assert "^^" not in weir.said(), weir.said()
+
+
 if __name__ == "__main__":
     cases.main(globals())

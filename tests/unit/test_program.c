@@ -38,12 +38,32 @@ static void test_it_reads_and_says(void **state)
 	assert_int_equal(WEIR_OK, run_shell("cat >/dev/null", NULL, 30000, NULL, &error));
 }
 
-static void test_a_failure_says_the_last_line(void **state)
+static void test_a_failure_says_the_line_that_tells_why(void **state)
 {
 	(void)state;
 	struct weir_error error;
 	assert_int_equal(WEIR_IO, run_shell("echo first; echo it is broken >&2; exit 3", NULL, 30000, NULL, &error));
 	assert_non_null(strstr(error.text, "exited with status 3: it is broken"));
+	static const char *const said[][2] = {
+		{"Error: No such file or directory\\nlist set inet filter nosuch\\n                     ^^^^^^\\n",
+	     ": Error: No such file or directory"},
+		{"/dev/stdin:1:25-30: Error: No such file\\nadd element\\n    ^\\n",
+	     ": /dev/stdin:1:25-30: Error: No such file"},
+		{"nginx: [emerg] unknown directive\\nnginx: configuration file nginx.conf test failed\\n",
+	     ": nginx: [emerg] unknown directive"},
+		{"[NOTICE]  : version\\n[ALERT]  : unknown keyword\\n[ALERT]  : Fatal errors found\\n",
+	     ": [ALERT]  : unknown keyword"},
+		{"it begins\\nit is broken\\n    ^^^^^^\\n\\n", ": it is broken"},
+		{"-- 5 --\\n", "with status 3"},
+	};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+		char command[256];
+		snprintf(command, sizeof command, "printf -- '%s' >&2; exit 3", said[i][0]);
+		assert_int_equal(WEIR_IO, run_shell(command, NULL, 30000, NULL, &error));
+		size_t length = strlen(error.text), end = strlen(said[i][1]);
+		assert_true(length >= end);
+		assert_string_equal(error.text + length - end, said[i][1]);
+	}
 	assert_int_equal(WEIR_IO, run_shell("kill -9 $$", NULL, 30000, NULL, &error));
 	assert_non_null(strstr(error.text, "signal 9"));
 	const char *arguments[] = {"weir-no-such-program", NULL};
@@ -113,7 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_it_reads_and_says),
-		cmocka_unit_test(test_a_failure_says_the_last_line),
+		cmocka_unit_test(test_a_failure_says_the_line_that_tells_why),
 		cmocka_unit_test(test_more_than_is_kept),
 		cmocka_unit_test(test_one_that_takes_too_long_is_ended_with_what_it_started),
 		cmocka_unit_test(test_one_that_is_kept_running),

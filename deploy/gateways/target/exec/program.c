@@ -9,6 +9,7 @@
 #include "common/base/words.h"
 #include "common/files/durable_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,15 +48,42 @@ static pid_t start(const char *const *arguments, int input, int output)
 	return pid;
 }
 
-/* The last line that it said, for the words of a failure. */
-static struct weir_span last_line(const char *said, size_t length)
+/* Whether a line has what programs put before the reason why they fail. */
+static bool is_reason(struct weir_span line)
 {
-	while (length > 0 && (unsigned char)said[length - 1] <= ' ')
-		length--;
-	size_t start = length;
-	while (start > 0 && (unsigned char)said[start - 1] >= ' ')
-		start--;
-	return (struct weir_span){.at = said + start, .length = (uint32_t)(length - start)};
+	static const char *const marks[] = {"Error:", "error:", "fatal:", "[emerg]", "[ALERT]"};
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (memmem(line.at, line.length, marks[i], strlen(marks[i])) != NULL)
+			return true;
+	return false;
+}
+
+static bool has_letters(struct weir_span line)
+{
+	for (uint32_t i = 0; i < line.length; i++)
+		if (isalpha((unsigned char)line.at[i]) || (unsigned char)line.at[i] >= 0x80)
+			return true;
+	return false;
+}
+
+/*
+ * The line for the words of a failure: the first that is a reason, as what was asked and a row of ^ stand behind that of
+ * nft, and "test failed" behind nginx's; else the last one with a letter in it.
+ */
+static struct weir_span telling_line(const char *said, size_t length)
+{
+	struct weir_span last = {.at = said};
+	for (const char *at = said, *end = said + length; at < end;) {
+		const char *line_end = memchr(at, '\n', (size_t)(end - at));
+		line_end = line_end != NULL ? line_end : end;
+		struct weir_span line = {.at = at, .length = (uint32_t)(line_end - at)};
+		if (is_reason(line))
+			return line;
+		if (has_letters(line))
+			last = line;
+		at = line_end + (line_end < end);
+	}
+	return last;
 }
 
 static enum weir_status judge(const char *name, int result, struct weir_error *error)
@@ -150,10 +178,10 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 		size_t kept = (size_t)(length - from);
 		ssize_t got = pread(output, weir_text_reserve(&text, kept + 1), kept, from);
 		text.length = got > 0 ? (size_t)got : 0;
-		struct weir_span last = last_line(text.at, text.length);
-		if (status != WEIR_OK && last.length > 0) {
+		struct weir_span line = status != WEIR_OK ? telling_line(text.at, text.length) : (struct weir_span){0};
+		if (line.length > 0) {
 			size_t used = strlen(error->text);
-			snprintf(error->text + used, sizeof error->text - used, ": %.*s", (int)last.length, last.at);
+			snprintf(error->text + used, sizeof error->text - used, ": %.*s", (int)line.length, line.at);
 			weir_words_clean(error->text);
 		}
 		if (run->said != NULL)

@@ -25,7 +25,7 @@ struct program_run {
 /**
  * Runs a program to its end.
  *
- * @return WEIR_OK: it left with 0; WEIR_IO: the words say how it left, and what it said last
+ * @return WEIR_OK: it left with 0; WEIR_IO: the words say how it left, and the line of what it said that tells most
  */
 WEIR_MUST_USE enum weir_status program_run(const struct program_run *run, struct weir_error *error);
 

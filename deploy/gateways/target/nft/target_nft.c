@@ -90,6 +90,18 @@ static void split(char *command, char *words[WORDS_MAX])
 	words[count] = NULL;
 }
 
+/* What makes a set that is not there, behind nft's words. */
+static void advise(const struct one_set *set, struct weir_error *error)
+{
+	size_t used = strlen(error->text);
+	if (strstr(error->text, "No such file or directory") != NULL)
+		snprintf(
+			error->text + used, sizeof error->text - used,
+			" (there is no set %s: `nft add set %s '{ type ipv4_addr; flags timeout; }'` makes it in a table that is "
+			"there; `weir setup nft` makes a table with sets and rules)",
+			set->name, set->name);
+}
+
 /* Asks what the set is; it must be there, and let its elements end. */
 static enum weir_status describe(struct one_set *set, struct weir_error *error)
 {
@@ -99,6 +111,8 @@ static enum weir_status describe(struct one_set *set, struct weir_error *error)
 	struct weir_text said = {0};
 	enum weir_status status = run((const char *const *)words, NULL, &said, error);
 	struct weir_span listing = {.at = said.at, .length = (uint32_t)said.length};
+	if (status != WEIR_OK)
+		advise(set, error);
 	if (status == WEIR_OK && !nft_set_read(listing, &set->set))
 		status = weir_fail(error, WEIR_IO, "the set %s does not hold addresses: it needs type ipv4_addr or ipv6_addr",
 		                   set->name);
