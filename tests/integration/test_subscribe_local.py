@@ -249,6 +249,21 @@ def test_nginx_is_told_by_a_process_of_its_own(place):
     nginx.run.stop()
 
 
+def test_a_zone_that_the_state_does_not_know_is_told(place):
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1)]).start()
+    until(lambda: "following 1 source" in machine.weir.said(), "it runs", running=machine.weir)
+    words = ("--state", machine.state, "--zone", "sit")
+    for command in (("subscribe", "--to", f"file:{place.path('list')}", "--once"), ("list",), ("state",)):
+        refused = place.run(*command, *words)
+        assert refused.code() == 2, (command, refused.said())
+        assert 'there is no zone "sit" (did you mean "site"?)' in refused.said(), (command, refused.said())
+    assert not os.path.exists(place.path("list"))
+    # A list that is kept waits for a policy that has the zone.
+    subscriber = machine.subscribe(f"file:{place.path('list')}", "--zone", "sit", config=False).until_ready()
+    assert '(did you mean "site"?)' in subscriber.weir.said()
+    assert subscriber.weir.stop() == 0 and machine.weir.stop() == 0
+
+
 def test_it_changes_nothing_of_the_log(place):
     machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")]).start()
     machine.say("".join(line(START_MS + i, "ann") for i in range(6)))

@@ -449,7 +449,7 @@ def test_what_is_wrong_is_said(place):
             (("--url", site.url, "--token", place.write("wrong", "left\n")), "Authorization: wrong"),
             (("--url", site.url, "--token", place.write("empty", "\n")), "its first line is not a token"),
             (("--url", site.url, "--token", place.path("none")), "No such file"),
-            (("--url", site.url, "--token", token, "--zone", "sitte"), "has no zone \"sitte\""),
+            (("--url", site.url, "--token", token, "--zone", "sitte"), "there is no zone \"sitte\" (did you mean \"site\"?)"),
             (("--url", f"{site.url}/nothing", "--token", token), "not found"),
             (("--url", "127.0.0.1:8642"), "expected http://HOST:PORT"),
             (("--url", site.url, "--state", site.state), "not both"),

@@ -172,14 +172,6 @@ static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 
 /* ---- the state ---- */
 
-static enum weir_status check_zone(const struct dump *dump, const struct weir_policy *policy, struct weir_error *error)
-{
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		if (dump->zone == NULL || strcmp(policy->zones[i].name, dump->zone) == 0)
-			return WEIR_OK;
-	return dump->zone == NULL ? WEIR_OK : weir_fail(error, WEIR_INVALID, "the state has no zone \"%s\"", dump->zone);
-}
-
 static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 {
 	struct backend *backend = &dump->backend;
@@ -195,7 +187,8 @@ static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 	if (status != WEIR_OK || newest == 0)
 		return status;
 	const struct weir_policy *policy = policy_registry_policy(dump->registry, newest);
-	status = check_zone(dump, policy, error);
+	if (dump->zone != NULL && weir_policy_find_zone(policy, weir_span_of(dump->zone), error) == NULL)
+		status = WEIR_INVALID;
 	if (status == WEIR_OK)
 		status = backend_partitions(backend, &dump->partition_count, error);
 	if (status == WEIR_OK && dump->only_partition != UINT64_MAX && dump->only_partition >= dump->partition_count)

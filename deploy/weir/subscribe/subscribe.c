@@ -10,6 +10,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/bus/local/bus_local_view.h"
 #include "common/bytes/listen_address.h"
+#include "common/cluster/policy_log.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/daemon/certificate_metrics.h"
@@ -352,6 +353,37 @@ static enum weir_status find_partitions(struct subscribe *subscribe, struct weir
 	return subscribe->partitions == 0 ? open_local(subscribe, error) : WEIR_OK;
 }
 
+/*
+ * Without a configuration the state knows the zones: those of its newest policy, if it has one yet and can be read. A list
+ * that is written once would stay empty for good; for one that is kept a later policy may have the zone.
+ */
+static enum weir_status check_zones(const struct subscribe *subscribe, struct weir_error *error)
+{
+	struct state_directory state = {0};
+	struct weir_policy_history history;
+	struct weir_error words;
+	enum weir_status status = WEIR_OK;
+	bool run_once;
+	uint64_t seed;
+	if (subscribe->config != NULL || subscribe->gateway.zone_count == 0)
+		return WEIR_OK;
+	if (state_directory_open_read_only(&state, subscribe->state, &run_once, &seed, &words) == WEIR_OK &&
+	    weir_policy_history_load(state.store, &history, &words) == WEIR_OK) {
+		for (size_t i = 0; history.count > 0 && status == WEIR_OK && i < subscribe->gateway.zone_count; i++) {
+			const struct weir_policy *newest = history.policies[history.count - 1];
+			if (weir_policy_find_zone(newest, weir_span_of(subscribe->zones[i]), &words) != NULL)
+				continue;
+			if (subscribe->once)
+				status = weir_fail(error, WEIR_INVALID, "--zone: %s", words.text);
+			else
+				weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
+		}
+		weir_policy_history_deinit(&history);
+	}
+	state_directory_close(&state);
+	return status;
+}
+
 /* A zone that nothing is said of empties the list. Where the zones are not in the configuration nobody knows. */
 static void inspect_zones(const struct subscribe *subscribe)
 {
@@ -551,6 +583,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_status status = read_config(&subscribe, &error);
 	if (status == WEIR_OK)
 		status = find_partitions(&subscribe, &error);
+	if (status == WEIR_OK)
+		status = check_zones(&subscribe, &error);
 	if (status == WEIR_OK)
 		status = open_target(&subscribe, &error);
 	bool usage = status != WEIR_OK;

@@ -13,9 +13,12 @@
  */
 #include "deploy/weir/top/top_sample.h"
 
+#include "common/base/alloc.h"
+#include "common/policy/policy.h"
 #include "common/store/archive.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SPAN_DAYS_MAX = 366 }; /* of which the API lists top keys */
@@ -149,6 +152,23 @@ static enum weir_status add_zone(struct top_source *source, const char *name, co
 	return WEIR_OK;
 }
 
+static enum weir_status refuse_zone(const struct top_source *source, const char *name, const json_t *list,
+                                    struct weir_error *error)
+{
+	size_t i, count = 0;
+	json_t *zone;
+	const char **names = weir_alloc(json_array_size(list) + 1, sizeof *names);
+	json_array_foreach(list, i, zone)
+	{
+		names[count] = json_string_value(json_object_get(zone, "name"));
+		count += names[count] != NULL;
+	}
+	weir_policy_no_zone(names, weir_span_of(name), error);
+	weir_error_prefix(error, "%s", source->name);
+	free(names);
+	return WEIR_INVALID;
+}
+
 /* Finds the zone whose keys are shown: the one that is asked for, which may have been removed, or the first in force. */
 static enum weir_status choose_zone(struct top_source *source, struct top_question *question, json_t **list,
                                     struct weir_error *error)
@@ -171,7 +191,7 @@ static enum weir_status choose_zone(struct top_source *source, struct top_questi
 	*list = json_incref(json_object_get(answer, "zones"));
 	json_decref(answer);
 	if (!found && question->zone[0] != '\0')
-		status = weir_fail(error, WEIR_INVALID, "%s has no zone \"%s\"", source->name, question->zone);
+		status = refuse_zone(source, question->zone, *list, error);
 	else if (!found)
 		status = weir_fail(error, WEIR_INVALID, "%s has no zones yet", source->name);
 	return status;
