@@ -523,6 +523,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 		                    collector->dead, &collector->inputs, error);
 	}
 	if (status == WEIR_OK)
+		collector_tell_resumed(collector);
+	if (status == WEIR_OK)
 		tell_spools_left(collector);
 	if (status == WEIR_OK)
 		collector->formats = weir_alloc(collector->inputs->source_count, sizeof *collector->formats);

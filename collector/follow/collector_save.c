@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Saves the read positions every second, on a thread of its own: an fsync on a busy
- * disk can take a tenth of a second.
+ * disk can take a tenth of a second. A start says where files go on by what was saved.
  */
 #include "collector/follow/internal.h"
 
 #include "common/base/clock.h"
+
+#include <sys/stat.h>
 
 enum {
 	SAVE_PERIOD_MS = 1000,
@@ -122,4 +124,42 @@ void collector_save_if_due(struct collector *collector)
 		return;
 	collector->save_due_ms = weir_monotonic_ms() + SAVE_PERIOD_MS;
 	end_save(collector, save_by(collector, source_memory_save_begin, &error), &error);
+}
+
+/* ---- what an earlier run has saved ---- */
+
+/* Whether the file that was read last is at its path, and has no more. */
+static bool is_at_end(const struct source_memory_stream *stream)
+{
+	const struct source_memory_part *part = source_memory_last_part(stream);
+	const struct source_memory_file *file = part != NULL ? source_memory_file(stream, part->file) : NULL;
+	struct stat about;
+	return file != NULL && part->incarnation == source_position_incarnation(stream->low_water) &&
+	       stat(stream->path, &about) == 0 && about.st_ino == file->inode && about.st_dev == file->device &&
+	       (uint64_t)about.st_size == source_position_offset(stream->low_water);
+}
+
+void collector_tell_resumed(const struct collector *collector)
+{
+	static const char why[] =
+		"an earlier run with this state has read what is before (`weir run --once`, or another state, reads it anew)";
+	const struct source_memory_stream *first = NULL;
+	size_t resumed = 0, at_end = 0;
+	for (size_t i = 0; collector->options.memory != NULL && i < collector->inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t count = inputs_streams(collector->inputs, i, &streams);
+		for (size_t j = 0; j < count && collector->inputs->sources[i]->ops->names_files; j++) {
+			const struct source_memory_stream *stream = source_memory_find(collector->options.memory, streams[j]->name);
+			if (stream == NULL || stream->low_water == 0)
+				continue;
+			first = resumed++ == 0 ? stream : first;
+			at_end += is_at_end(stream);
+		}
+	}
+	if (resumed == 1)
+		weir_log(collector->options.log, WEIR_LOG_INFO, "collector", "%s: goes on at byte %llu%s: %s", first->path,
+		         (unsigned long long)source_position_offset(first->low_water), at_end > 0 ? ", its end" : "", why);
+	else if (resumed > 1)
+		weir_log(collector->options.log, WEIR_LOG_INFO, "collector",
+		         "goes on in %zu files where it stopped, %zu of them read to their end: %s", resumed, at_end, why);
 }

@@ -101,4 +101,7 @@ void collector_save_at_once(struct collector *collector);
 /** Saves them in the background each second, while reading continues. */
 void collector_save_if_due(struct collector *collector);
 
+/** Says at a start, in one line, of which files no line is read again. Nothing is said where all are new. */
+void collector_tell_resumed(const struct collector *collector);
+
 #endif

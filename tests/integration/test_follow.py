@@ -163,6 +163,32 @@ def test_it_goes_on_where_it_was(place):
     until_keys(place, weir, "marker", "ann", "bob", "eve")
 
 
+def test_it_says_where_it_goes_on(place):
+    """A second run over the same log reads no line of it: it says why, once for all files."""
+    logs = [place.write(f"log.{number}", burst(f"user-{number}", 3)) for number in range(3)]
+    size, words = os.path.getsize(logs[0]), "an earlier run with this state has read what is before"
+
+    def run(count, name, behind=0):
+        config = place.config(site(1), [source(log) for log in logs[:count]], name=f"{name}.json")
+        weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+        said(weir, "following")
+        until(lambda: len(keys(place)) >= count + behind, "all is read", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        return weir.said()
+
+    first = run(1, "first")
+    assert words not in first and "since the state began" not in first, first
+    second = run(1, "second")
+    assert f"{logs[0]}: goes on at byte {size}, its end: {words}" in second, second
+    assert "since the state began, in earlier runs too" in second, second
+    place.append("log.0", burst("ann", 3))
+    third = run(3, "third", 1)
+    assert f"{logs[0]}: goes on at byte {size}: {words}" in third and third.count(words) == 1, third
+    last = run(3, "last")
+    assert f"goes on in 3 files where it stopped, 3 of them read to their end: {words}" in last, last
+    assert last.count(words) == 1, last
+
+
 def test_a_kill_loses_nothing_and_doubles_nothing(place):
     log = place.write("log", "")
     config, wanted = place.config(site(), [source(log)]), []

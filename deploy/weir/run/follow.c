@@ -62,6 +62,7 @@ struct follow {
 	struct weir_bus *bus;
 	struct policy_registry *registry;
 	uint64_t policy_version;
+	bool earlier; /* the state is of an earlier run */
 	struct source_memory *memory;
 	struct weir_line_file *dead_file;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
@@ -296,6 +297,7 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 	if (status == WEIR_OK)
 		status = state_directory_policies(&follow->state, follow->registry, error);
 	uint64_t before = policy_registry_newest(follow->registry);
+	follow->earlier = before != 0;
 	if (status == WEIR_OK)
 		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
 		                          NULL, weir_wall_ms(), &follow->policy_version, error);
@@ -675,6 +677,7 @@ static void print_summary(const struct follow *follow)
 		.dead_letters = follow->options->dead_letters_path,
 		.state = follow->options->state_directory,
 		.follows = true,
+		.earlier = follow->earlier,
 		.finished = true,
 	};
 	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));

@@ -112,6 +112,8 @@ static void zone_words(struct weir_text *text, const struct summary *summary)
 		}
 		weir_text_puts(text, zone->mode == WEIR_SHADOW ? "  (shadow)\n" : "\n");
 	}
+	if (summary->earlier)
+		weir_text_puts(text, "  (zones and keys: since the state began, in earlier runs too; lines: in this run)\n");
 }
 
 /* A short window slides and a long one does not where nobody said which: it is said here. */

@@ -19,6 +19,7 @@ struct summary {
 	uint64_t dead_letters_written, dead_letters_dropped;
 	const char *state; /* the directory, or NULL */
 	bool follows;      /* live sources: what helps against late events is another thing there */
+	bool earlier;      /* zones and keys are counted since an earlier run with this state, lines of this run alone */
 	bool finished;     /* else it was stopped by a signal */
 };
 
