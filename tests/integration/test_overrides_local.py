@@ -111,6 +111,21 @@ def test_what_is_commanded_while_nothing_runs_holds_from_the_start_on(place):
     assert len(run.compare()) == 1
 
 
+def test_what_a_run_knew_that_ended_is_told_as_such(place):
+    """`list` and `explain` answer from the state of a run that ended. They say so, for people, and answer all the same."""
+    words = f"state {place.path('state')}: no weir run is running there; this is what it knew when it ended"
+    run = Run(place).start()
+    assert not [done.said() for done in answers_about_nobody(run) if "running there" in done.said()]
+    run.stop()
+    assert not [done.said() for done in answers_about_nobody(run) if words not in done.said() or words in done.out().decode()]
+    assert "no process is running there" in run.command("lift", "--all").said()
+
+
+def answers_about_nobody(run):
+    """What `list`, `list --json` and `explain` answer, of a state that knows of nobody."""
+    return [run.command("list"), run.command("list", "--json"), run.command("explain", "ann", code=FAILED)]
+
+
 def test_an_empty_value_is_a_variable_that_is_not_set(place):
     """It would be the key of everyone whose field is empty."""
     run = Run(place).start()

@@ -10,6 +10,7 @@
 #include "common/store/sqlite/store_sqlite.h"
 #include "limiter/checkpoint/cluster_metadata.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #define LATENESS_DEFAULT_MS INT64_C(600000)
@@ -202,6 +203,14 @@ enum weir_status backend_partitions(const struct backend *backend, uint32_t *cou
 		return count_taken(backend->store, count, error);
 	*count = (uint32_t)backend->config->bus.partitions;
 	return WEIR_OK;
+}
+
+void backend_tell_ended(const struct backend *backend, const char *command)
+{
+	if (backend->kind != BACKEND_CLUSTER && !backend->once && backend->store != NULL &&
+	    weir_directory_look(backend->state_path) == WEIR_DIRECTORY_FREE)
+		fprintf(stderr, "%s: state %s: no weir run is running there; this is what it knew when it ended\n", command,
+		        backend->state_path);
 }
 
 void backend_close(struct backend *backend)

@@ -69,6 +69,11 @@ WEIR_MUST_USE enum weir_status backend_open(struct backend *backend, const char 
  */
 WEIR_MUST_USE enum weir_status backend_look(struct backend *backend, const char *command, struct weir_config *config,
                                             const char *state_path, struct weir_error *error);
+/**
+ * Says on standard error that nobody has the state of a run that followed, so that what is shown of it is as old as that
+ * run's end. Says nothing of anything else.
+ */
+void backend_tell_ended(const struct backend *backend, const char *command);
 void backend_close(struct backend *backend);
 
 /** How many partitions there are. */

@@ -98,6 +98,7 @@ static enum weir_status open_all(struct explain *explain, struct weir_error *err
 		explain->decisions = explain->decisions_real;
 	enum weir_status status =
 		backend_open(backend, "weir explain", explain->asked->config_path, state_path, BACKEND_VIEWS, error);
+	backend_tell_ended(backend, "weir explain");
 	if (status == WEIR_OK)
 		status = backend_partitions(backend, &explain->partitions, error);
 	explain->registry = policy_registry_new();

@@ -322,8 +322,10 @@ static enum weir_exit command_main(int argc, char **argv)
 		perror("weir list: cannot write");
 		code = WEIR_EXIT_FAILED;
 	}
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
 		print_rest(&command);
+		backend_tell_ended(&command.backend, "weir list");
+	}
 	weir_text_deinit(&command.text);
 	list_blocks_deinit(&command.blocks);
 	backend_close(&command.backend);

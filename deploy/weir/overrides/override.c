@@ -297,7 +297,10 @@ static enum weir_status lift_all(struct override_run *run, struct weir_error *er
 		              "who else is blocked is not known: %s. Run it again once limiters have judged that (weir doctor)",
 		              run->targets.unjudged.words);
 	if (run->done == 0 && status == WEIR_OK)
-		fputs("nobody is blocked\n", stderr);
+		fputs(run->backend.kind == BACKEND_STATE
+		          ? "nobody is blocked: no process is running there; this is what it knew when it ended\n"
+		          : "nobody is blocked\n",
+		      stderr);
 	return status;
 }
 
