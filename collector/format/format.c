@@ -159,6 +159,8 @@ static enum weir_status create(const struct weir_json *config, bool inside, cons
 	if (status != WEIR_OK)
 		return status;
 	(*format)->escapes = kind->escapes;
+	(*format)->type = kind->name;
+	(*format)->has_options = json_object_size(config->value) > 1;
 	status = check_needs(*format, config, error);
 	if (status != WEIR_OK) {
 		format_free(*format);

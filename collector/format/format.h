@@ -25,7 +25,7 @@
 #include "common/record/served_method.h"
 #include "common/record/served_path.h"
 
-enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
+enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 320 };
 
 struct weir_client_ip;
 struct time_reader;
@@ -70,6 +70,8 @@ struct format {
 	bool dash_is_absent;                                                       /* a lone "-" is no value of any field */
 	const char *const *names; /* of all that its lines have, NULL-terminated; NULL: its options or the log name them */
 	struct format *inner;     /* of the message after a head; NULL: there is none */
+	const char *type;         /* as the configuration names it; NULL: it names the format of the message alone */
+	bool has_options;         /* the configuration says more than the type */
 	struct weir_client_ip *client_ip; /* owned; NULL: the ip stays as the line has it */
 	int cost;                         /* the field with a record's cost, or -1 */
 	enum format_reason malformed;     /* what parse() gives for a line that is not of this format */

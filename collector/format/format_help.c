@@ -9,6 +9,7 @@
 #include "collector/format/line_text.h"
 #include "collector/record/syslog_header.h"
 #include "collector/record/time_text.h"
+#include "common/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +81,128 @@ static const char *find_name(const struct format *format, struct weir_span line,
 	return NULL;
 }
 
+/* ---- members of objects ---- */
+
+enum { DEPTH_MAX = 8, NAME_BYTES = 64 };
+
+/* Adds a member's name to a pointer, its own '~' and '/' escaped. @return false: it is too long */
+static bool put_step(char pointer[NAME_BYTES], size_t length, const char *name)
+{
+	pointer[length++] = '/';
+	for (; *name != '\0' && length + 3 < NAME_BYTES; name++) {
+		bool escaped = *name == '~' || *name == '/';
+		if (escaped)
+			pointer[length++] = '~';
+		pointer[length++] = *name == '/' ? '1' : *name == '~' ? '0' : *name;
+	}
+	pointer[length] = '\0';
+	return *name == '\0';
+}
+
+static bool is_value(const json_t *value, bool address)
+{
+	struct weir_address ignored;
+	const char *text = json_string_value(value);
+	return address ? text != NULL && weir_address_read(weir_span_of(text), &ignored)
+	               : value != NULL && !json_is_null(value) && !json_is_object(value) && !json_is_array(value);
+}
+
+/* Where a member of that name is within an object: the pointer, from `length` on. */
+static bool find_member(const json_t *object, const char *name, bool address, unsigned depth, char pointer[NAME_BYTES],
+                        size_t length)
+{
+	const char *key;
+	json_t *value;
+	if (is_value(json_object_get(object, name), address))
+		return put_step(pointer, length, name);
+	json_object_foreach((json_t *)object, key,
+	                    value) if (depth < DEPTH_MAX && json_is_object(value) && put_step(pointer, length, key) &&
+	                               find_member(value, name, address, depth + 1, pointer, strlen(pointer))) return true;
+	return false;
+}
+
+/* Where the options' own name leads if each dot of it leads into an object. */
+static bool follow_dots(const json_t *object, const char *dotted, bool address, char pointer[NAME_BYTES])
+{
+	char name[NAME_BYTES], *rest = name, *step;
+	pointer[0] = '\0';
+	if (strchr(dotted, '.') == NULL || strlen(dotted) >= sizeof name)
+		return false;
+	memcpy(name, dotted, strlen(dotted) + 1);
+	while ((step = strsep(&rest, ".")) != NULL) {
+		object = json_object_get(object, step);
+		if (object == NULL || !put_step(pointer, strlen(pointer), step))
+			return false;
+	}
+	return is_value(object, address);
+}
+
+/*
+ * What a configuration calls what was found: the name, or the pointer to it where it lies within another object.
+ *
+ * @param but   the options' own name
+ * @param name  what find_name() has found; NULL: nothing
+ * @return false: there is nothing to say
+ */
+static bool place_of(const struct format *body, struct weir_span line, const char *but, const char *name, bool address,
+                     char place[NAME_BYTES])
+{
+	const char *from = body->reads_objects ? memchr(line.at, '{', line.length) : NULL;
+	size_t length = from != NULL ? (size_t)(line.at + line.length - from) : 0;
+	json_t *object = from != NULL ? json_loadb(from, length, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL) : NULL;
+	bool dots = follow_dots(object, but, address, place);
+	bool within = !dots && name != NULL && json_object_get(object, name) == NULL &&
+	              find_member(object, name, address, 0, place, 0);
+	if (!dots && !within)
+		snprintf(place, NAME_BYTES, "%s", name != NULL ? name : "");
+	json_decref(object);
+	return place[0] != '\0';
+}
+
+/* ---- where an option belongs ---- */
+
+/*
+ * The object that an option belongs into.
+ *
+ * @param of      the format that takes it: this one, or that of its message
+ * @param option  with its value; "": none
+ */
+static void put_place(struct weir_text *text, const struct format *format, const struct format *of, const char *option)
+{
+	bool within = of != format && format->type != NULL;
+	weir_text_printf(text, "\"%s\": {\"type\": \"%s\"%s%s%s}%s", within ? "message" : "format", of->type,
+	                 of->has_options ? ", ..." : "", option[0] != '\0' ? ", " : "", option,
+	                 within ? ", within \"format\"" : "");
+}
+
+static void give(struct weir_text *text, char words[FORMAT_HELP_BYTES])
+{
+	snprintf(words, FORMAT_HELP_BYTES, "%.*s", (int)text->length, text->length > 0 ? text->at : "");
+	weir_text_deinit(text);
+}
+
+static void say_place(const struct format *format, const struct format *of, const char *but, const char *place,
+                      const char *option, char words[FORMAT_HELP_BYTES])
+{
+	struct weir_text text = {0};
+	weir_text_printf(&text, "its lines have no \"%.60s\" but \"%s\": say ", but, place);
+	put_place(&text, format, of, option);
+	give(&text, words);
+}
+
+static void say_time(const struct format *format, const struct format *of, char words[FORMAT_HELP_BYTES])
+{
+	struct weir_text text = {0};
+	const char *help = time_help_words(of->time);
+	weir_text_puts(&text, help);
+	/* A head that the configuration does not name has no options there. */
+	if (of->type != NULL && (strstr(help, ": say \"") != NULL || strstr(help, ": describe it by \"") != NULL)) {
+		weir_text_puts(&text, ", in ");
+		put_place(&text, format, of, "");
+	}
+	give(&text, words);
+}
+
 /* An object that stands behind a syslog header, with or without the cookie of CEE. */
 static bool is_behind_header(struct weir_span line)
 {
@@ -99,25 +222,33 @@ static bool begins_with_clients(struct weir_span line)
 	       weir_address_read((struct weir_span){.at = line.at, .length = (uint32_t)(comma - line.at)}, &ignored);
 }
 
+static void help_name_of_time(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES])
+{
+	const char *name = format->time->name;
+	const char *found = find_name(format, line, time_names, name, false);
+	char place[NAME_BYTES], option[NAME_BYTES + 16];
+	if (!place_of(format, line, name, found, false, place))
+		return;
+	snprintf(option, sizeof option, "\"time\": \"%s\"", place);
+	say_place(format, format, name, place, option, words);
+}
+
 void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
                  char words[FORMAT_HELP_BYTES])
 {
-	const struct time_reader *time = format->time;
 	static const char last[] = "last message repeated "; /* of BSD's syslogd */
-	const char *found = NULL;
 	words[0] = '\0';
 	/* If there are two times, the line's own is read last. */
-	if (format->inner != NULL && format->inner->time->failed)
-		time = format->inner->time;
+	bool inner = format->inner != NULL && format->inner->time->failed;
 	if (reason == FORMAT_BAD_TIME || reason == FORMAT_TIME_RANGE)
-		snprintf(words, FORMAT_HELP_BYTES, "%s", time_help_words(time));
+		say_time(format, inner ? format->inner : format, words);
 	else if (reason == FORMAT_LEFT_OUT)
 		snprintf(
 			words, FORMAT_HELP_BYTES,
 			"its writer left the message out, as null: `journalctl -o json` does so where it has more than 4096 bytes, "
 			"unless it is told --all");
 	else if (reason == FORMAT_NO_TIME && format->time->takes_form && format->time->name != NULL)
-		found = find_name(format, line, time_names, format->time->name, false);
+		help_name_of_time(format, line, words);
 	else if (reason == format->malformed && format->reads_objects && is_behind_header(line))
 		snprintf(
 			words, FORMAT_HELP_BYTES,
@@ -131,19 +262,20 @@ void format_help(const struct format *format, enum format_reason reason, struct 
 		snprintf(
 			words, FORMAT_HELP_BYTES,
 			"such lines stand for others, which are not counted: start the system's syslogd with -c, so that it writes each");
-	if (found != NULL)
-		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"time\": \"%s\"",
-		         format->time->name, found, found);
 }
 
 void format_help_client(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES])
 {
 	const struct format *body = format->inner != NULL ? format->inner : format;
-	const char *found = body->ip_name != NULL ? find_name(body, line, client_names, body->ip_name, true) : NULL;
+	char place[NAME_BYTES], option[NAME_BYTES + 32];
 	words[0] = '\0';
-	if (found != NULL)
-		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"fields\": {\"ip\": \"%s\"}",
-		         body->ip_name, found, found);
+	if (body->ip_name == NULL)
+		return;
+	const char *found = find_name(body, line, client_names, body->ip_name, true);
+	if (!place_of(body, line, body->ip_name, found, true, place))
+		return;
+	snprintf(option, sizeof option, "\"fields\": {\"ip\": \"%s\"}", place);
+	say_place(format, body, body->ip_name, place, option, words);
 }
 
 /* Takes what stands in quotes off the end, which may be escaped as within a string of JSON, and the blank before it. */

@@ -404,14 +404,24 @@ def test_a_value_that_no_source_can_give_is_said(place):
 def test_names_that_may_be_meant_are_said(place):
     """The time and the client that a log has under other names, and objects behind a syslog header: in a check and a run."""
     zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]
-    for line, words_ in (('{"ts": 1732173600, "ip": "192.0.2.1"}', 'say "time": "ts"'),
-                         ('{"time": 1732173600, "remote_addr": "192.0.2.1"}', 'say "fields": {"ip": "remote_addr"}'),
+    for line, words_ in (('{"ts": 1732173600, "ip": "192.0.2.1"}', 'say "format": {"type": "json", "time": "ts"}'),
+                         ('{"time": 1732173600, "remote_addr": "192.0.2.1"}', '"format": {"type": "json", "fields": {"ip": "remote_addr"}}'),
                          ('<134>Nov 21 10:00:00 h app: @cee: {"time": 1732173600}', '"message": "json"')):
         config = place.config(zones, [{"type": "file", "path": place.write("log", f"{line}\n" * 3), "format": "json"}])
         said = json.loads(place.good("validate", "--config", config, "--json").out())["warnings"]
         assert any(words_ in one["words"] and one["path"] == "sources[0]" for one in said), said
         done = place.good("run", "--once", "--decisions", "/dev/null", "--config", config)
         assert words_ in done.said() and line in done.said(), done.said()
+
+
+def test_an_option_of_a_format_is_told_where_it_belongs(place):
+    """It is put beside the format, where a hint that named it alone did not say otherwise."""
+    zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]
+    for form, said in (("json", '"format": {"type": "json", "time": "ts"}'),
+                       ({"type": "json", "unit": "ms"}, '"format": {"type": "json", ..., "time": "ts"}')):
+        done = place.run("validate", "--config", place.config(zones, [
+            {"type": "file", "path": place.write("log", ""), "format": form, "time": "ts"}]))
+        assert done.code() == 2 and f"sources[0].time: belongs into the source's {said}" in done.said(), done.said()
 
 
 def test_sources_say_which_files_are_there(place):

@@ -27,19 +27,26 @@ static void the_name_of_the_time_is_found(void **state)
 	static const struct {
 		const char *config, *header, *line, *said;
 	} cases[] = {
-		{"\"json\"", NULL, "{\"ts\": 1, \"ip\": \"10.0.0.1\"}", "no \"time\" but \"ts\": say \"time\": \"ts\""},
-		{"\"json\"", NULL, "{\"a\":{\"@timestamp\" : \"x\"}}", "say \"time\": \"@timestamp\""},
+		{"\"json\"", NULL, "{\"ts\": 1, \"ip\": \"10.0.0.1\"}",
+	     "no \"time\" but \"ts\": say \"format\": {\"type\": \"json\", \"time\": \"ts\"}"},
+		{"\"json\"", NULL, "{\"a\":{\"@timestamp\" : \"x\"}}", "\"time\": \"/a/@timestamp\"}"},
 		{"\"json\"", NULL, "{\"ts\":1,\"timestamp\":2}", "\"time\": \"timestamp\""},
-		{"{\"type\": \"json\", \"time\": \"when\"}", NULL, "{\"date\":1}", "no \"when\" but \"date\""},
+		{"{\"type\": \"json\", \"time\": \"when\"}", NULL, "{\"date\":1}",
+	     "no \"when\" but \"date\": say \"format\": {\"type\": \"json\", ..., \"time\": \"date\"}"},
 		{"{\"type\": \"json\", \"time\": \"ts\"}", NULL, "{\"ts\":null}", ""},
 		{"\"json\"", NULL, "{\"x\":\"ts\"}", ""},
 		{"\"json\"", NULL, "{\"tst\":1,\"my_ts\":1}", ""},
 		{"\"json\"", NULL, "{}", ""},
-		{"\"logfmt\"", NULL, "a=1 ts=2", "say \"time\": \"ts\""},
+		{"\"logfmt\"", NULL, "a=1 ts=2", "{\"type\": \"logfmt\", \"time\": \"ts\"}"},
 		{"\"logfmt\"", NULL, "a=ts b=2", ""},
-		{"{\"type\": \"delimited\", \"separator\": \",\"}", "ip,date", "10.0.0.1,x", "say \"time\": \"date\""},
+		{"{\"type\": \"delimited\", \"separator\": \",\"}", "ip,date", "10.0.0.1,x",
+	     "{\"type\": \"delimited\", ..., \"time\": \"date\"}"},
 		{"\"caddy\"", NULL, "{\"timestamp\": 1}", ""}, /* has no such option */
-		{"\"json\"", NULL, "{\"time\":\"yesterday\"}", "\"time_format\""},
+		{"\"json\"", NULL, "{\"time\":\"yesterday\"}", "\"%d.%m.%Y %H:%M:%S\", in \"format\": {\"type\": \"json\"}"},
+		{"\"json\"", NULL, "{\"time\":1732173600000}", "say \"unit\": \"ms\", in \"format\": {\"type\": \"json\"}"},
+		{"{\"type\": \"syslog\", \"message\": \"json\"}", NULL,
+	     "<1>1 2024-11-21T10:00:00Z h a - - - {\"time\":1732173600000}",
+	     "say \"unit\": \"ms\", in \"message\": {\"type\": \"json\"}, within \"format\""},
 		{"\"caddy\"", NULL, "{\"ts\":\"yesterday\"}", "a form that this format does not have"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -53,7 +60,7 @@ static void the_name_of_the_client_is_found(void **state)
 		const char *config, *line, *said;
 	} cases[] = {
 		{"\"json\"", "{\"time\":1732173600,\"remote_addr\":\"192.0.2.1\"}",
-	     "no \"ip\" but \"remote_addr\": say \"fields\": {\"ip\": \"remote_addr\"}"},
+	     "no \"ip\" but \"remote_addr\": say \"format\": {\"type\": \"json\", \"fields\": {\"ip\": \"remote_addr\"}}"},
 		{"\"json\"", "{\"time\":1732173600,\"host\":\"web\",\"src_ip\": \"[2001:db8::1]:443\"}",
 	     "{\"ip\": \"src_ip\"}"},
 		{"\"json\"", "{\"time\":1732173600,\"host\":\"192.0.2.1\"}", "{\"ip\": \"host\"}"},
@@ -63,7 +70,31 @@ static void the_name_of_the_client_is_found(void **state)
 		{"\"logfmt\"", "time=1732173600 client_ip=192.0.2.1", "{\"ip\": \"client_ip\"}"},
 		{"\"caddy\"", "{\"ts\":1732173600,\"remote_addr\":\"192.0.2.1\"}", ""},
 		{"{\"type\": \"syslog\", \"message\": \"json\"}",
-	     "<1>1 2024-11-21T10:00:00Z h a - - - {\"client\":\"192.0.2.1\"}", "{\"ip\": \"client\"}"},
+	     "<1>1 2024-11-21T10:00:00Z h a - - - {\"client\":\"192.0.2.1\"}",
+	     "say \"message\": {\"type\": \"json\", \"fields\": {\"ip\": \"client\"}}, within \"format\""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_help(cases[i].config, NULL, cases[i].line, true, cases[i].said);
+}
+
+/* A name alone is that of a top-level member: what lies deeper is named by a pointer. */
+static void what_lies_within_an_object_is_named_by_a_pointer(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *config, *line, *said;
+	} cases[] = {
+		{"{\"type\": \"json\", \"fields\": {\"ip\": \"client.ip\"}}",
+	     "{\"time\":1732173600,\"client\":{\"ip\":\"192.0.2.1\"}}",
+	     "no \"client.ip\" but \"/client/ip\": say \"format\": {\"type\": \"json\", ..., \"fields\": {\"ip\": \"/client/ip\"}}"},
+		{"{\"type\": \"json\", \"fields\": {\"ip\": \"peer.address\"}}",
+	     "{\"time\":1732173600,\"peer\":{\"address\":\"192.0.2.1\"}}", "but \"/peer/address\""},
+		{"\"json\"", "{\"time\":1732173600,\"a/b\":{\"c\":{\"client_ip\":\"192.0.2.1\"}}}",
+	     "but \"/a~1b/c/client_ip\""},
+		{"\"json\"", "{\"time\":1732173600,\"a\":{\"client_ip\":\"192.0.2.1\"},\"client_ip\":\"192.0.2.2\"}",
+	     "but \"client_ip\""},
+		{"{\"type\": \"json\", \"fields\": {\"ip\": \"client.ip\"}}", "{\"time\":1732173600,\"client\":{\"ip\":\"-\"}}",
+	     ""},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		assert_help(cases[i].config, NULL, cases[i].line, true, cases[i].said);
@@ -117,6 +148,7 @@ int main(void)
 		cmocka_unit_test(a_log_whose_lines_may_be_forged_is_told),
 		cmocka_unit_test(the_name_of_the_time_is_found),
 		cmocka_unit_test(the_name_of_the_client_is_found),
+		cmocka_unit_test(what_lies_within_an_object_is_named_by_a_pointer),
 		cmocka_unit_test(an_object_behind_a_header_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "common/json/json_shape.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* In the order in which errors list them. */
@@ -38,7 +39,7 @@ static const struct source_ops *const kinds[] = {
 	&source_decisions_ops, /* what weir decides */
 };
 
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0], SHOWN_MAX = 100 };
 
 static enum weir_status find_kind(const struct weir_json *config, const struct source_ops **found,
                                   struct weir_error *error)
@@ -56,6 +57,34 @@ static enum weir_status find_kind(const struct weir_json *config, const struct s
 		status = weir_json_word(&type, types, &kind, error);
 	*found = status == WEIR_OK ? kinds[kind] : NULL;
 	return status;
+}
+
+/* The options of a format are not its source's: whoever puts one there hears where it belongs. */
+static enum weir_status check_places(const struct weir_json *config, const struct weir_json_rule *members,
+                                     struct weir_error *error)
+{
+	static const char *const of_format[] = {"time",    "unit",    "time_format", "time_zone", "year",
+	                                        "cost",    "fields",  "client_ip",   "columns",   "separator",
+	                                        "pattern", "message", NULL};
+	struct weir_json format = weir_json_member(config, "format"), type = weir_json_member(&format, "type");
+	const char *name = json_string_value(json_is_object(format.value) ? type.value : format.value);
+	for (const char *const *option = of_format; *option != NULL; option++) {
+		struct weir_json member = weir_json_member(config, *option);
+		const struct weir_json_rule *own = members;
+		while (own->name != NULL && strcmp(own->name, *option) != 0)
+			own++;
+		if (member.value == NULL || own->name != NULL)
+			continue;
+		char *value = json_dumps(member.value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+		bool brief = value != NULL && strlen(value) <= SHOWN_MAX;
+		enum weir_status status =
+			weir_json_fail(&member, error, "belongs into the source's \"format\": {\"type\": %s%.40s%s%s, \"%s\": %s}",
+		                   name != NULL ? "\"" : "", name != NULL ? name : "...", name != NULL ? "\"" : "",
+		                   json_object_size(format.value) > 1 ? ", ..." : "", *option, brief ? value : "...");
+		free(value);
+		return status;
+	}
+	return WEIR_OK;
 }
 
 /* No other source may have the name of one that is known by it. */
@@ -119,6 +148,8 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 {
 	const struct source_ops *kind;
 	enum weir_status status = find_kind(config, &kind, error);
+	if (status == WEIR_OK)
+		status = check_places(config, kind->members, error);
 	if (status == WEIR_OK)
 		status = weir_json_known(config, kind->members, error);
 	if (status == WEIR_OK)
