@@ -3,7 +3,8 @@
 #include "common/cluster/policy_log.h"
 
 #include "common/base/alloc.h"
-#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "common/bus/bus_wait.h"
 #include "common/cluster/policy_feed.h"
 #include "common/cluster/put_if_absent.h"
 #include "common/frame/frame.h"
@@ -14,7 +15,7 @@
 
 #define APPENDED_NOTE "policy-appended"
 
-enum { POLL_MS = 1000, DELIVERIES = 64, READ_MS = 5000 };
+enum { POLL_MS = 200, DELIVERIES = 64, READ_MS = 5000 };
 
 /* ---- earlier policies ---- */
 
@@ -109,8 +110,9 @@ enum weir_status weir_policy_appended(struct weir_store *store, struct weir_bus 
 static enum weir_status wait_deliveries(struct weir_bus *bus, struct weir_producer *producer, uint32_t waiting,
                                         int64_t wait_ms, struct weir_error *error)
 {
-	int64_t end_ms = weir_monotonic_ms() + wait_ms;
-	while (waiting > 0 && weir_monotonic_ms() < end_ms) {
+	struct weir_bus_wait wait = weir_bus_wait_begin(wait_ms);
+	enum weir_status status = WEIR_OK;
+	while (waiting > 0 && status == WEIR_OK) {
 		struct weir_delivery deliveries[DELIVERIES];
 		size_t count = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
 		for (size_t i = 0; i < count; i++)
@@ -118,10 +120,12 @@ static enum weir_status wait_deliveries(struct weir_bus *bus, struct weir_produc
 				return weir_fail(error, deliveries[i].status, "the bus rejected the policy: %s, partition %u: %s",
 				                 weir_topic_name(deliveries[i].topic), deliveries[i].partition, deliveries[i].why);
 		waiting -= (uint32_t)count;
+		if (count == 0 && atomic_load(weir_stop_flag()))
+			return weir_fail(error, WEIR_IO, "a signal ended the wait for the bus to acknowledge the policy");
+		if (count == 0)
+			status = weir_bus_wait_on(&wait, bus, "the policy", error);
 	}
-	return waiting == 0 ? WEIR_OK
-	                    : weir_fail(error, WEIR_IO, "the bus did not acknowledge the policy within %lld s",
-	                                (long long)(wait_ms / 1000));
+	return status;
 }
 
 /* Sends one message to every partition of a topic, and waits until it is durable. */

@@ -225,6 +225,16 @@ def test_a_start_on_a_full_disk_fails_and_harms_nothing(place):
         follow.end()
 
 
+def test_a_start_on_a_disk_without_room_for_a_policy_says_so_at_once(place):
+    """Nothing frees it: the wait for the log to take the policy ends with what the disk said."""
+    with small_disk(place, size=600 << 10):
+        place.write("log", "")
+        config = place.config(site(1, "1m"), [source(place.path("log"))])
+        weir = place.start("run", "--config", config, "--state", place.path("disk", "state"), "--decisions", place.path("out"))
+        assert weir.wait(20) == 1 and "the log cannot take the policy: " in weir.said(), weir.said()
+        assert "No space left on device" in weir.said(), weir.said()
+
+
 def test_too_few_descriptors_end_in_words(place):
     """However few they are, and whatever is being opened: a reason that says how more are allowed, and no signal."""
     config = place.config(site(1, "1m"), [source(place.write("log", ""))],

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Policies are appended again to a policy topic that was made anew, whenever the process that does it is killed. */
+#include "common/base/clock.h"
+#include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
 #include "common/cluster/policy_log.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "scratch.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -123,11 +126,69 @@ static void an_older_policy_that_is_slower_does_not_lower_what_is_noted(void **s
 	free(kept), free(log);
 }
 
+static size_t poll_silence(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
+                           int timeout_ms)
+{
+	(void)producer;
+	(void)deliveries;
+	(void)most;
+	nanosleep(&(struct timespec){.tv_nsec = (timeout_ms < 50 ? timeout_ms : 50) * 1000000L}, NULL);
+	return 0;
+}
+
+static bool full(struct weir_bus *bus, char *text, size_t bytes)
+{
+	(void)bus;
+	snprintf(text, bytes, "cannot write: No space left on device");
+	return true;
+}
+
+static bool none(struct weir_bus *bus, char *text, size_t bytes)
+{
+	(void)bus;
+	(void)text;
+	(void)bytes;
+	return false;
+}
+
+/* Nothing is acknowledged: what the wait says that ends before its time. */
+static void assert_ends(bool (*problem)(struct weir_bus *, char *, size_t), const char *said)
+{
+	struct weir_error error = {.text = ""};
+	char *kept = scratch_new(), *logs = scratch_new();
+	struct weir_store *store = open_store(kept);
+	struct weir_bus *bus = open_log(logs);
+	steps_left = STEPS;
+	bus_ops.poll = poll_silence;
+	bus_ops.problem = problem;
+	int64_t begun_ms = weir_monotonic_ms();
+	assert_int_equal(weir_policy_append(store, bus, POLICIES, 1000, 60000, &error), WEIR_IO);
+	assert_true(weir_monotonic_ms() - begun_ms < 30000);
+	if (strstr(error.text, said) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", error.text, said);
+	bus->ops = real_bus;
+	bus->ops->close(bus);
+	store->ops->close(store);
+	scratch_remove(kept), scratch_remove(logs);
+	free(kept), free(logs);
+}
+
+/* Nobody frees a full disk by waiting, and whoever stops a start does not wait either. */
+static void a_wait_ends_with_the_disk_s_fault_or_a_signal(void **state)
+{
+	(void)state;
+	assert_ends(full, "the log cannot take the policy: cannot write: No space left on device");
+	weir_stop_install();
+	assert_int_equal(raise(SIGTERM), 0);
+	assert_ends(none, "a signal ended the wait");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_older_policy_that_is_slower_does_not_lower_what_is_noted),
 		cmocka_unit_test(a_policy_topic_that_was_made_anew_gets_them_all_whenever_it_is_killed),
+		cmocka_unit_test(a_wait_ends_with_the_disk_s_fault_or_a_signal), /* the last: the signal stays */
 	};
 	return cmocka_run_group_tests_name("policy_log", tests, NULL, NULL);
 }

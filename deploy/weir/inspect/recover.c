@@ -13,6 +13,7 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bus/bus_wait.h"
 #include "common/cluster/policy_log.h"
 #include "common/config/arguments.h"
 #include "deploy/weir/backend/backend.h"
@@ -221,16 +222,19 @@ static enum weir_status append_policy(struct recover *recover, struct weir_error
 	struct weir_delivery delivery;
 	struct weir_span no_key = {0};
 	size_t length, count = 0;
-	int64_t end_ms = weir_monotonic_ms() + WAIT_MS;
+	struct weir_bus_wait wait = weir_bus_wait_begin(WAIT_MS);
 	enum weir_status status = bus->ops->producer_new(bus, &producer, error);
 	if (status != WEIR_OK)
 		return status;
 	char *message = weir_policy_message(policy, weir_span_of(policy->text), weir_wall_ms(), &length);
 	status = bus->ops->send(producer, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, no_key,
 	                        (struct weir_span){.at = message, .length = (uint32_t)length}, 0, error);
-	while (status == WEIR_OK && count == 0 && weir_monotonic_ms() < end_ms)
+	while (status == WEIR_OK && count == 0) {
 		count = bus->ops->poll(producer, &delivery, 1, POLL_MS);
-	if (status == WEIR_OK && (count == 0 || delivery.status != WEIR_OK))
+		if (count == 0)
+			status = weir_bus_wait_on(&wait, bus, "the policy", error);
+	}
+	if (status == WEIR_OK && delivery.status != WEIR_OK)
 		status = weir_fail(error, WEIR_IO, "the bus did not acknowledge the policy: run the command again");
 	bus->ops->producer_free(producer);
 	free(message);

@@ -3,7 +3,7 @@
 #include "deploy/weir/overrides/override_append.h"
 
 #include "common/base/alloc.h"
-#include "common/base/clock.h"
+#include "common/bus/bus_wait.h"
 #include "common/bytes/hash.h"
 
 #include <stdlib.h>
@@ -15,15 +15,10 @@ static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *
                                     int64_t wait_ms, struct override_place *places, uint32_t *count,
                                     struct weir_error *error)
 {
-	int64_t end_ms = weir_monotonic_ms() + wait_ms;
+	struct weir_bus_wait wait = weir_bus_wait_begin(wait_ms);
+	struct weir_error why;
 	while (*count < owed) {
 		struct weir_delivery deliveries[DELIVERIES];
-		if (weir_monotonic_ms() >= end_ms)
-			return weir_fail(
-				error, WEIR_IO,
-				"the log has not acknowledged the command within %lld s: it may or may not be in the log; run it "
-				"again (running it twice does no harm)",
-				(long long)(wait_ms / 1000));
 		size_t some = bus->ops->poll(producer, deliveries, DELIVERIES, POLL_MS);
 		for (size_t i = 0; i < some; i++) {
 			if (deliveries[i].status != WEIR_OK)
@@ -31,6 +26,10 @@ static enum weir_status wait_placed(struct weir_bus *bus, struct weir_producer *
 				                 deliveries[i].partition, deliveries[i].why);
 			places[(*count)++] = (struct override_place){deliveries[i].partition, deliveries[i].offset};
 		}
+		if (some == 0 && weir_bus_wait_on(&wait, bus, "the command", &why) != WEIR_OK)
+			return weir_fail(error, WEIR_IO,
+			                 "%.700s: it may or may not be in the log; run it again (running it twice does no harm)",
+			                 why.text);
 	}
 	return WEIR_OK;
 }
