@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 enum {
 	ENTRY_BYTES = 4096, /* of the user table */
 	OWNERS = S_IRUSR | S_IWUSR,
+	MODE_BITS = 07777,
 };
 
 /* Where a path's last name is in; an O_PATH descriptor. *name is in the path. */
@@ -120,4 +122,56 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 	return weir_fail(error, WEIR_IO, "%s %s: %s: %s belongs to %s, and this process runs as %s: %s%s%schown -R %s %s",
 	                 what, path, weir_errno_words(reason), there ? "it" : directory, owner, self,
 	                 ours ? "" : "run it as ", ours ? "" : owner, ours ? "" : ", or ", self, directory);
+}
+
+static void group_name(gid_t group, char name[WEIR_USER_NAME_BYTES])
+{
+	char bytes[ENTRY_BYTES];
+	struct group entry, *found = NULL;
+	if (getgrgid_r(group, &entry, bytes, sizeof bytes, &found) == 0 && found != NULL)
+		snprintf(name, WEIR_USER_NAME_BYTES, "%s", found->gr_name);
+	else
+		snprintf(name, WEIR_USER_NAME_BYTES, "%u", (unsigned)group);
+}
+
+/* What is closed: the file, or the directory under whose names this process may not look. @return false: not known */
+static bool find_closed(const char *path, char closed[WEIR_PATH_BYTES], struct stat *about)
+{
+	struct weir_error ignored;
+	if (weir_path_format(closed, &ignored, "%s", path) != WEIR_OK)
+		return false;
+	while (stat(closed, about) != 0) {
+		char below[WEIR_PATH_BYTES];
+		memcpy(below, closed, sizeof below);
+		if (errno != EACCES || weir_directory_of(below, closed, NULL) != WEIR_OK || strcmp(below, closed) == 0)
+			return false;
+	}
+	return true;
+}
+
+enum weir_status weir_file_unreadable(struct weir_error *error, const char *path)
+{
+	int reason = errno;
+	char closed[WEIR_PATH_BYTES], owner[WEIR_USER_NAME_BYTES], group[WEIR_USER_NAME_BYTES], self[WEIR_USER_NAME_BYTES];
+	char remedy[WEIR_USER_NAME_BYTES * 3];
+	struct stat about;
+	if (reason != EACCES || !find_closed(path, closed, &about))
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(reason));
+	bool directory = S_ISDIR(about.st_mode);
+	mode_t needed = directory ? S_IXGRP : S_IRGRP;
+	weir_user_name(about.st_uid, owner);
+	group_name(about.st_gid, group);
+	weir_user_name(geteuid(), self);
+	/* Group 0 may read far more than a log. */
+	if (about.st_uid == geteuid())
+		snprintf(remedy, sizeof remedy, "chmod u+r%s", directory ? "x" : "");
+	else if ((about.st_mode & needed) != 0 && about.st_gid != 0)
+		snprintf(remedy, sizeof remedy, "usermod -aG %s %s, and start it again", group, self);
+	else
+		snprintf(remedy, sizeof remedy, "let a group read it that %s is in (chgrp, chmod g+r%s)", self,
+		         directory ? "x" : "");
+	return weir_fail(error, WEIR_IO,
+	                 "cannot open %s: %s: %s belongs to %s, group %s, mode %04o, and this process runs as %s: %s", path,
+	                 weir_errno_words(reason), directory ? closed : "it", owner, group,
+	                 (unsigned)(about.st_mode & MODE_BITS), self, remedy);
 }

@@ -34,4 +34,10 @@ void weir_user_name(uid_t user, char name[WEIR_USER_NAME_BYTES]);
  */
 enum weir_status weir_file_refused(struct weir_error *error, const char *what, const char *path);
 
+/**
+ * Fails for a file of others that could not be opened to be read, errno as it was left. Where that is not allowed the words
+ * say whose it is, or the directory that keeps it closed, its group and mode, who this is, and what lets it be read.
+ */
+enum weir_status weir_file_unreadable(struct weir_error *error, const char *path);
+
 #endif

@@ -376,6 +376,7 @@ def test_an_unreadable_file_is_said_once_and_read_when_it_can_be(place):
     os.chmod(place.path("shut"), 0o755)
     until(lambda: len(lines_of(out)) == 4, "they are read", running=weir)
     assert warnings(weir, "shut.log") == 1 and " ERROR collector: cannot open " in weir.said(), weir.said()
+    assert "Permission denied: it belongs to " in weir.said() and "this process runs as " in weir.said(), weir.said()
     assert warnings(weir, "*.log") == 1 and "matches no file" not in weir.said(), weir.said()
     assert sorted(decision["key"][0] for decision in lines_of(out)) == ["ann", "bob", "eve", "joe"]
     assert weir.stop() == 0, weir.said()

@@ -5,6 +5,7 @@
 #include "common/bus/local/bus_local_segment.h"
 #include "line_file_fixture.h"
 
+#include <grp.h>
 #include <sys/wait.h>
 
 enum { USER = 65534, GROUP = 65533 };
@@ -127,6 +128,51 @@ static void a_refusal_says_whose_it_is_and_what_to_do(void **state)
 	refuse_as_user(state, in(state, "none"), "none: No such file or directory");
 }
 
+/* In a process of that user. */
+static void unread_as_user(const char *path, const char *expected)
+{
+	int status;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct weir_error error = {.text = ""};
+		if (setgroups(0, NULL) != 0 || setgid(GROUP) != 0 || setuid(USER) != 0)
+			_exit(1);
+		bool refused = open(path, O_RDONLY) < 0 && weir_file_unreadable(&error, path) == WEIR_IO;
+		if (!refused || strstr(error.text, expected) == NULL)
+			fprintf(stderr, "%s\n", error.text);
+		_exit(!refused || strstr(error.text, expected) == NULL);
+	}
+	assert_int_equal(child, waitpid(child, &status, 0));
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void who_may_read_a_log_is_said(void **state)
+{
+	need_root();
+	char expected[1024];
+	const char *path = in(state, "log"), *folder = in(state, "logs"), *within = in(state, "logs/log");
+	const struct group *group = getgrnam("adm");
+	if (group == NULL)
+		skip();
+	put(path, "x");
+	assert_int_equal(0, chown(path, 0, group->gr_gid));
+	assert_int_equal(0, chmod(path, 0640));
+	unread_as_user(path,
+	               "Permission denied: it belongs to root, group adm, mode 0640, and this process runs as nobody: "
+	               "usermod -aG adm nobody, and start it again");
+	assert_int_equal(0, chmod(path, 0600));
+	unread_as_user(
+		path, "mode 0600, and this process runs as nobody: let a group read it that nobody is in (chgrp, chmod g+r)");
+	assert_int_equal(0, mkdir(folder, 0750));
+	put(within, "x");
+	assert_int_equal(0, chown(folder, 0, group->gr_gid));
+	snprintf(expected, sizeof expected,
+	         ": %s belongs to root, group adm, mode 0750, and this process runs as nobody: usermod", folder);
+	unread_as_user(within, expected);
+	unread_as_user(in(state, "none"), "none: No such file or directory");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +180,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_there_keeps_its_owner_and_links_lead_nowhere, owned_setup,
 	                                    scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_refusal_says_whose_it_is_and_what_to_do, owned_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(who_may_read_a_log_is_said, owned_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests_name("file_owner", tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/files/file_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -292,7 +293,8 @@ enum file_opening file_identity_open(const char *path, bool growing, struct file
 		weir_fail(error, WEIR_IO, "cannot open %s: it is a link to a file that is not there", path);
 		return FILE_OPENING_FAILED;
 	}
-	weir_fail(error, WEIR_IO, "cannot open %s: %s", path, weir_errno_words(reason));
+	errno = reason;
+	(void)weir_file_unreadable(error, path);
 	return reason == ENOENT || reason == ENOTDIR ? FILE_OPENING_ABSENT : FILE_OPENING_FAILED;
 }
 
