@@ -10,6 +10,7 @@
 #include "collector/follow/state_check.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/shell.h"
 #include "common/base/words.h"
 #include "common/files/durable_file.h"
 
@@ -31,6 +32,7 @@ enum {
 	TELLING_MS = 5000,
 };
 
+static const char wildcards[] = "*?[";
 static const char sources_check[] = "sources";
 
 struct looking {
@@ -184,7 +186,7 @@ static void add_unreadable(const struct looking *looking, const char *kind, cons
 		weir_findings_add(looking->check->findings, WEIR_SEVERITY_PAGE, sources_check,
 		                  "cannot read %s %s: %s (as uid %u)\nNo line of it is judged\ngive the collector's user the "
 		                  "right to read it: setfacl -m u:%u:rX %s (runbook: source-unreadable)",
-		                  kind, path, weir_errno_words(reason), user, user, path);
+		                  kind, path, weir_errno_words(reason), user, user, weir_shell_word(path).text);
 	else
 		weir_findings_add(
 			looking->check->findings, WEIR_SEVERITY_TICKET, sources_check,
@@ -194,18 +196,24 @@ static void add_unreadable(const struct looking *looking, const char *kind, cons
 			kind, path, weir_errno_words(reason), user, looking->user);
 }
 
-/* The last directory of a pattern whose name has no wildcard. @return whether it can be listed, or is not there */
+/* The last directory of a pattern whose name has no wildcard. */
+static void find_directory(const char *pattern, char path[WEIR_PATH_BYTES])
+{
+	char *slash;
+	if (snprintf(path, WEIR_PATH_BYTES, "%.*s", (int)strcspn(pattern, wildcards), pattern) >= WEIR_PATH_BYTES ||
+	    (slash = strrchr(path, '/')) == NULL)
+		memcpy(path, ".", sizeof ".");
+	else
+		slash[slash == path] = '\0';
+}
+
+/* @return whether the directory of a pattern can be listed, or is not there */
 static bool check_directory(const struct looking *looking, const char *pattern)
 {
-	char path[WEIR_PATH_BYTES], *slash;
-	if (snprintf(path, sizeof path, "%s", pattern) >= (int)sizeof path)
-		return true;
-	bool wild = strpbrk(path, "*?[") != NULL;
-	path[strcspn(path, "*?[")] = '\0';
-	if ((slash = strrchr(path, '/')) == NULL)
-		return true;
-	slash[slash == path] = '\0';
+	char path[WEIR_PATH_BYTES];
+	bool wild = strpbrk(pattern, wildcards) != NULL;
 	int needed = wild ? R_OK | X_OK : X_OK;
+	find_directory(pattern, path);
 	if (faccessat(AT_FDCWD, path, needed, AT_EACCESS) == 0 || errno == ENOENT || errno == ENOTDIR)
 		return true;
 	add_unreadable(looking, "directory", path, errno);
@@ -252,18 +260,20 @@ static void check_files(const struct looking *looking, struct inputs *inputs, si
 	struct weir_json config = weir_json_element(&check->config->sources, place);
 	struct weir_json path = weir_json_member(&config, "path");
 	const char *pattern = json_string_value(path.value);
+	char directory[WEIR_PATH_BYTES];
 	struct source_stream **streams;
 	size_t count = inputs_streams(inputs, place, &streams), there = 0, newest = find_newest(streams, count);
 	if (pattern == NULL || strcmp(pattern, "-") == 0 || !check_directory(looking, pattern))
 		return;
 	for (size_t i = 0; i < count && weir_monotonic_ms() < check->end_ms; i++)
 		there += check_file(looking, inputs, place, streams[i]->name, i == newest);
+	find_directory(pattern, directory);
 	if (there == 0)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_TICKET, sources_check,
-			"%s names no file\nNo line of it is judged until there is one\nls -l %s, and set the source's "
+			"%s names no file\nNo line of it is judged until there is one\nls -l %s/, and set the source's "
 			"\"path\" to where the service logs (runbook: source-unreadable)",
-			pattern, pattern);
+			pattern, weir_shell_word(directory).text);
 }
 
 /* What a source that is no file says of itself. */

@@ -5,6 +5,7 @@
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/clock.h"
+#include "common/base/shell.h"
 #include "common/files/durable_file.h"
 
 #include <dirent.h>
@@ -55,7 +56,7 @@ static bool is_spool(const char *path)
 static void look_at(const char *path, const char *name, const struct source_memory *memory, int64_t end_ms,
                     spools_left_take *take, void *context)
 {
-	char words[3 * WEIR_PATH_BYTES + 512], holds[256];
+	char words[2 * WEIR_PATH_BYTES + WEIR_SHELL_WORD_BYTES + 512], holds[256];
 	struct source_left left = {.end_ms = end_ms};
 	struct weir_error error;
 	struct stat about;
@@ -90,7 +91,8 @@ static void look_at(const char *path, const char *name, const struct source_memo
 	         "%s is the spool of a source \"%s\" that is not configured: %s\n%s\n%s it is of no use: rm -r %s "
 	         "(runbook: source-unreadable)",
 	         path, name, holds, waits ? "They are not judged; weir keeps them" : "weir keeps it",
-	         waits ? "give a source of its type that \"name\" until they are read; or, if" : "if", path);
+	         waits ? "give a source of its type that \"name\" until they are read; or, if" : "if",
+	         weir_shell_word(path).text);
 	take(context, waits, words);
 }
 

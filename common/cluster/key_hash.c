@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
+#include "common/base/shell.h"
 #include "common/bytes/hmac.h"
 #include "common/cluster/put_if_absent.h"
 
@@ -32,11 +33,11 @@ static enum weir_status check_file(const char *path, struct weir_error *error)
 	if (stat(path, &about) != 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: %s: %s; create it with: (umask 077; head -c 32 /dev/urandom > %s)", path,
-		                 weir_errno_words(errno), path);
+		                 weir_errno_words(errno), weir_shell_word(path).text);
 	if ((about.st_mode & (S_IROTH | S_IWOTH)) != 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "archiver.hash_keys: %s: every user on this machine can read or change it: run chmod o-rw %s",
-		                 path, path);
+		                 path, weir_shell_word(path).text);
 	return WEIR_OK;
 }
 

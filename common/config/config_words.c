@@ -4,16 +4,12 @@
  * directory. Its links are left as they are: where they lead to may be replaced while the line is kept.
  */
 #include "common/base/alloc.h"
+#include "common/base/shell.h"
 #include "common/config/config.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool is_plain(const char *path)
-{
-	return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%")] == '\0';
-}
 
 /* Appends it as it is named from any directory. */
 static void put_whole(struct weir_text *text, const char *path)
@@ -32,15 +28,7 @@ char *weir_command_words(const char *option, const char *path)
 {
 	struct weir_text text = {0}, whole = {0};
 	put_whole(&whole, path);
-	weir_text_printf(&text, "%s ", option);
-	if (is_plain(whole.at)) {
-		weir_text_puts(&text, whole.at);
-	} else {
-		weir_text_puts(&text, "'");
-		for (const char *at = whole.at; *at != '\0'; at++)
-			weir_text_append(&text, *at == '\'' ? "'\\''" : at, *at == '\'' ? 4 : 1);
-		weir_text_puts(&text, "'");
-	}
+	weir_text_printf(&text, "%s %s", option, weir_shell_word(whole.at).text);
 	weir_text_append(&text, "", 1);
 	weir_text_deinit(&whole);
 	return text.at;

@@ -5,6 +5,7 @@
  */
 #include "common/files/file_damage.h"
 
+#include "common/base/shell.h"
 #include "common/files/durable_file.h"
 
 #include <stdarg.h>
@@ -27,13 +28,6 @@ static enum weir_status append(struct weir_error *error, const char *format, ...
 	return error->status;
 }
 
-/* A name of these alone stands in a shell as it is. */
-static const char *quote_of(const char *path)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%=";
-	return path[strspn(path, plain)] == '\0' ? "" : "'";
-}
-
 enum weir_status weir_damage_without(struct weir_error *error, const char *lost, const char *format, ...)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
@@ -49,13 +43,14 @@ enum weir_status weir_damage_without(struct weir_error *error, const char *lost,
 
 enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost)
 {
-	char directory[WEIR_PATH_BYTES];
-	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *quote = quote_of(path);
+	char directory[WEIR_PATH_BYTES], moved[WEIR_PATH_BYTES];
+	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
 	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL ||
-	    weir_directory_of(path, directory, NULL) != WEIR_OK)
+	    weir_directory_of(path, directory, NULL) != WEIR_OK ||
+	    weir_path_format(moved, NULL, "%s/damaged-%s", directory, name) != WEIR_OK)
 		return error != NULL ? error->status : WEIR_INVALID;
-	return weir_damage_without(error, lost, "mv %s%s%s %s%s/damaged-%s%s (runbook: state-file-damaged)", quote, path,
-	                           quote, quote, directory, name, quote);
+	return weir_damage_without(error, lost, "mv %s %s (runbook: state-file-damaged)", weir_shell_word(path).text,
+	                           weir_shell_word(moved).text);
 }
 
 enum weir_status weir_damage_remedy(struct weir_error *error, const char *format, ...)

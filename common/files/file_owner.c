@@ -5,6 +5,7 @@
  */
 #include "common/files/file_owner.h"
 
+#include "common/base/shell.h"
 #include "common/files/durable_file.h"
 #include "common/files/file_damage.h"
 
@@ -112,7 +113,7 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 	if (of == geteuid() && there && (file.st_mode & OWNERS) != OWNERS) {
 		enum weir_status status = weir_fail(error, WEIR_IO, "%s %s: %s: its owner may not read and write it", what,
 		                                    path, weir_errno_words(reason));
-		(void)weir_damage_remedy(error, "chmod u+rw %s (runbook: process-down)", path);
+		(void)weir_damage_remedy(error, "chmod u+rw %s (runbook: process-down)", weir_shell_word(path).text);
 		return status;
 	}
 	if (of == geteuid())
@@ -121,7 +122,8 @@ enum weir_status weir_file_refused(struct weir_error *error, const char *what, c
 	weir_user_name(geteuid(), self);
 	return weir_fail(error, WEIR_IO, "%s %s: %s: %s belongs to %s, and this process runs as %s: %s%s%schown -R %s %s",
 	                 what, path, weir_errno_words(reason), there ? "it" : directory, owner, self,
-	                 ours ? "" : "run it as ", ours ? "" : owner, ours ? "" : ", or ", self, directory);
+	                 ours ? "" : "run it as ", ours ? "" : owner, ours ? "" : ", or ", self,
+	                 weir_shell_word(directory).text);
 }
 
 static void group_name(gid_t group, char name[WEIR_USER_NAME_BYTES])

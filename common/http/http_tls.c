@@ -16,6 +16,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/read_file.h"
+#include "common/base/shell.h"
 #include "common/http/internal.h"
 #include "common/log/log.h"
 
@@ -225,7 +226,7 @@ static void find_doubts(const struct weir_http_tls *files, const struct weir_htt
 		                 files->certificate, format_date(begins_s, date));
 	if (stat(files->key, &key) == 0 && (key.st_mode & S_IRWXO) != 0)
 		weir_text_printf(words, "every user on this machine can read or change %s: run chmod o-rwx %s. ", files->key,
-		                 files->key);
+		                 weir_shell_word(files->key).text);
 }
 
 enum weir_status weir_http_tls_check(const struct weir_http_tls *files, struct weir_text *doubts,

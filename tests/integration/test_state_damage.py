@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from support.traffic import burst, sliding, source, zone
 DONE = 0
 MORE = 4  # one more than the limit, so that it shows when they are judged
 RUNBOOK = "state-file-damaged"
+STATE = """a state; of $HOME "and" it's"""  # a path that a shell must be given as one word
 
 # From prctl(2) and capability(7): so that root's process, too, is refused what a file's rights refuse.
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
@@ -80,7 +82,7 @@ class State(Receiver):
 
     def __init__(self, place):
         super().__init__(place, [zone("site", [sliding(3, "1d")], block_for="1d")])
-        self.state = place.path("state")
+        self.state = place.path(STATE)
         log = place.write("log", burst("ann", 40, start_ms=1000 * int(time.time())))
         self.config = place.config(self.zones, [source(log), http_source(place, self.port)], bus={"partitions": 2},
                                    listen={"http": f"127.0.0.1:{self.pages}"})
@@ -141,7 +143,7 @@ class State(Receiver):
                 return
             recover = re.search(r"`weir (recover .*)--partition \d+ --yes`", self.weir.said())
             if recover:
-                self.place.good(*recover[1].split(), "--all", "--yes")
+                self.place.good(*shlex.split(recover[1]), "--all", "--yes")
             elif "is not empty, but this state has written nothing yet" in self.weir.said():
                 os.unlink(self.place.path("out"))
         raise AssertionError(self.weir.said())
@@ -185,6 +187,7 @@ def test_a_doctor_says_what_a_start_refuses(place):
     require_told_that_the_database_is_gone(state)
     require_told_of_pages(state)
     require_validate_to_warn(state)
+    require_one_word_to_name_the_state(state)
     require_what_is_typed_to_help(state)
 
 
@@ -222,10 +225,25 @@ def require_validate_to_warn(state):
         assert "a start would refuse: " in said and "To start: mv " in said, said
 
 
+def require_one_word_to_name_the_state(state):
+    """In what a doctor says to type of a state that is not run, is nobody's, is not there, or has another owner's file."""
+    def remedies(path):
+        done = state.place.run("doctor", "--config", state.config, "--state", path, "--json")
+        found = [shlex.split(finding["remedy"].replace(", or", " or")) for finding in json.loads(done.out())["findings"] if finding["check"] == "state"]
+        assert found and all(path in words for words in found), (found, done.out())
+        return found
+    state.restore()
+    assert remedies(state.state)[0][:2] == ["systemctl", "start"]
+    assert remedies(state.state + "/none")
+    if os.geteuid() == 0:
+        os.chown(os.path.join(state.state, "sources.json"), 65534, 65534)
+        assert any(words[0] == "chown" for words in remedies(state.state))
+
+
 def require_what_is_typed_to_help(state):
     """For each file; then it starts, and reads on. The database comes last: without it, another file of decisions is begun."""
     state.restore()
-    close(state.place.write("state/dead-letter.jsonl", ""))
+    close(state.place.write(f"{STATE}/dead-letter.jsonl", ""))
     state.mend()
     state.weir.kill()
     for name in FILES:

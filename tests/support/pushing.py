@@ -31,11 +31,12 @@ class Receiver:
         self.zones = zones or [zone("site", [sliding(1, "1d")])]
         self.config = place.config(self.zones, [http_source(place, self.port, **more)],
                                    listen={"http": f"127.0.0.1:{self.pages}"})
+        self.state = place.path("state")
         self.weir = None
 
     def start(self, *words, **more):
         """Starts it: the weir."""
-        self.weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"), "--decisions",
+        self.weir = self.place.start("run", "--config", self.config, "--state", self.state, "--decisions",
                                      self.place.path("out"), "--dead-letter", self.place.path("dead"), "--summary",
                                      "json", *words, **more)
         until(lambda: "following" in self.weir.said(), "it listens", running=self.weir)

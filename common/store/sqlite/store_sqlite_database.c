@@ -15,6 +15,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/shell.h"
 #include "common/base/text.h"
 #include "common/files/durable_file.h"
 #include "common/files/file_damage.h"
@@ -55,11 +56,13 @@ void weir_database_say_damaged(const char *path, struct weir_error *error)
 	static const char lost[] =
 		"the archive, the overrides, and the counts and blocks that the log beside it does not have "
 		"are lost: a copy of it that is put back keeps them";
-	char directory[WEIR_PATH_BYTES];
-	if (weir_directory_of(path, directory, NULL) == WEIR_OK)
-		(void)weir_damage_without(error, lost,
-		                          "mkdir -p %s/damaged && mv %s* %s/damaged/ (runbook: state-file-damaged)", directory,
-		                          path, directory);
+	char directory[WEIR_PATH_BYTES], moved[WEIR_PATH_BYTES];
+	if (weir_directory_of(path, directory, NULL) != WEIR_OK ||
+	    weir_path_format(moved, NULL, "%s/damaged", directory) != WEIR_OK)
+		return;
+	const struct weir_shell_word word = weir_shell_word(moved);
+	(void)weir_damage_without(error, lost, "mkdir -p %s && mv %s* %s/ (runbook: state-file-damaged)", word.text,
+	                          weir_shell_word(path).text, word.text);
 }
 
 /* Statements are the program's own: what they name is missing where the table of tables is not what it wrote. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `weir validate --offline` says, and who else may write the file. Sources have a check of their own. */
+#include "common/base/shell.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "deploy/weir/doctor/internal.h"
 #include "deploy/weir/validate/validate_report.h"
@@ -14,7 +15,7 @@ static void check_rights(struct doctor *doctor, const struct weir_check *check)
 		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, "configuration",
 		                  "every user of this machine can change %s\nWhoever does decides who is blocked, and which "
 		                  "commands run\nchmod o-w %s",
-		                  doctor->path, doctor->path);
+		                  doctor->path, weir_shell_word(doctor->path).text);
 }
 
 static void add_warnings(const struct weir_check *check, const struct validate_report *report)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room in the state directory, and where decisions and dead letters go: bytes, and inodes for new files. */
+#include "common/base/shell.h"
 #include "common/files/file_place.h"
 #include "deploy/weir/doctor/internal.h"
 
@@ -20,7 +21,7 @@ static bool check_files(const struct weir_check *check, const char *path, const 
 		"the file system of %s %s has room for %llu more files\nWhen it has none, nothing more is written "
 		"there, and the daemon waits or ends\ndelete files there that are not weir's: df -i %s (runbook: "
 		"positions-unsaved)",
-		what, path, (unsigned long long)left, path);
+		what, path, (unsigned long long)left, weir_shell_word(path).text);
 	return false;
 }
 
@@ -39,7 +40,7 @@ static void check_place(const struct weir_check *check, const char *path, const 
 			check->findings, full ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, "disk",
 			"the disk of %s %s has %.*s left\nWhen it is full, nothing more is written there, and the daemon "
 			"waits or ends\nfree some room there: df -h %s && du -xsh %s/* (runbook: positions-unsaved)",
-			what, path, (int)left.length, left.at, path, path);
+			what, path, (int)left.length, left.at, weir_shell_word(path).text, weir_shell_word(path).text);
 	else if (check_files(check, path, what, &about))
 		weir_findings_good(check->findings, "disk: %s has %.*s left", path, (int)left.length, left.at);
 	weir_text_deinit(&left);

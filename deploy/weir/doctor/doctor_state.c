@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state directory of `weir run`: whether it is held, and can be read and written. */
+#include "common/base/shell.h"
 #include "common/bus/local/bus_local.h"
 #include "common/files/file_damage.h"
 #include "common/files/file_owner.h"
@@ -74,7 +75,7 @@ static void check_store(struct doctor *doctor, const struct weir_check *check)
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"%s\nweir run cannot continue from its state\nls -l %s shows whose it is; run this command as the "
 			"user of weir run (runbook: store-away)",
-			error.text, doctor->state);
+			error.text, weir_shell_word(doctor->state).text);
 	state_directory_close(&state);
 }
 
@@ -87,7 +88,7 @@ static void check_rights(const struct weir_check *check, const FTSENT *entry)
 	if (entry->fts_info == FTS_F && (entry->fts_statp->st_mode & needed) != needed && !told)
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
 		                  "%s: its owner may not read and write it\n%s\nchmod u+rw %s (runbook: process-down)",
-		                  entry->fts_path, refuses, entry->fts_path);
+		                  entry->fts_path, refuses, weir_shell_word(entry->fts_path).text);
 }
 
 /* What root made there in an earlier version, or somebody copied: its owner is not who the directory belongs to. */
@@ -111,7 +112,8 @@ static void check_owners(const struct doctor *doctor, const struct weir_check *c
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, state_check,
 		                  "%s belongs to %s, and %s to %s\nweir run as %s cannot start, or cannot store\n"
 		                  "chown -R %s %s (runbook: process-down)",
-		                  entry->fts_path, other, doctor->state, owner, owner, owner, doctor->state);
+		                  entry->fts_path, other, doctor->state, owner, owner, owner,
+		                  weir_shell_word(doctor->state).text);
 		break;
 	}
 	fts_close(walk);
@@ -133,7 +135,7 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"there is no state of weir run in %s: %s\nIt never ran, or keeps its state elsewhere\nweir run %s "
 			"--state %s, or name its directory with --state (runbook: process-down)",
-			doctor->state, weir_errno_words(errno), check->config_words, doctor->state);
+			doctor->state, weir_errno_words(errno), check->config_words, weir_shell_word(doctor->state).text);
 		return;
 	}
 	if (weir_directory_look(doctor->state) == WEIR_DIRECTORY_FREE) {
@@ -142,7 +144,7 @@ void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
 			check->findings, WEIR_SEVERITY_PAGE, state_check,
 			"weir run is not running: nobody holds %s\nNothing is judged, and nobody is newly blocked\nsystemctl "
 			"start weir, or weir run %s --state %s (runbook: process-down)",
-			doctor->state, check->config_words, doctor->state);
+			doctor->state, check->config_words, weir_shell_word(doctor->state).text);
 	} else {
 		weir_findings_good(check->findings, "state: weir run holds %s", doctor->state);
 	}

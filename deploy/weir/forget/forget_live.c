@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -108,13 +109,16 @@ static enum weir_status verify(const struct forget *forget, enum weir_topic topi
 	if (forget->backend.bus == NULL || forget->backend.missing[topic])
 		return WEIR_OK;
 	enum weir_status status = weir_bus_verify(forget->backend.bus, topic, partition, next, mark, VERIFY_MS, &why);
-	if (status == WEIR_ANEW || status == WEIR_INVALID)
-		return weir_fail(error, WEIR_ANEW,
-		                 "%s: it stands until `weir recover --accept-gap --config %s --partition %u --yes` is run; run "
-		                 "this command again then",
-		                 why.text, forget->options.config_path != NULL ? forget->options.config_path : "FILE",
-		                 partition);
-	return status == WEIR_OK ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why.text);
+	if (status != WEIR_ANEW && status != WEIR_INVALID)
+		return status == WEIR_OK ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why.text);
+	const struct backend *backend = &forget->backend;
+	char *words = backend->config == NULL ? weir_command_words("--state", backend->state_path) : NULL;
+	status = weir_fail(error, WEIR_ANEW,
+	                   "%s: it stands until `weir recover --accept-gap %s --partition %u --yes` is run; run this "
+	                   "command again then",
+	                   why.text, words != NULL ? words : weir_config_words(backend->config), partition);
+	free(words);
+	return status;
 }
 
 static enum weir_status limiter_passed(const struct forget *forget, const struct forget_zone *zone,

@@ -242,8 +242,8 @@ static void print_leaps(const struct policy_command *command, const struct weir_
 			begin = end + 1;
 		}
 	if (leaps.length > 0 && !command->dry_run)
-		fprintf(stderr, "weir: to take it back: weir policy rollback --version %llu --config %s\n",
-		        (unsigned long long)newest_policy(command)->version, command->config_path);
+		fprintf(stderr, "weir: to take it back: weir policy rollback --version %llu %s\n",
+		        (unsigned long long)newest_policy(command)->version, weir_config_words(command->backend.config));
 	weir_text_deinit(&leaps);
 }
 

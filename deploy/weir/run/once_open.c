@@ -9,6 +9,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/shell.h"
 #include "common/base/stop.h"
 #include "common/files/file_place.h"
 #include "deploy/weir/backend/policy_apply.h"
@@ -140,7 +141,7 @@ static enum weir_status resume_file(const struct once *once, const struct weir_l
 			"%s: it was cut since, as logrotate's copytruncate does. Put back what it held (cp COPY %s) and start "
 			"again: what was written behind the saved state is written anew, each line once. Or choose a --state "
 			"directory other than %s",
-			why.text, options->path, once->options->state_directory);
+			why.text, weir_shell_word(options->path).text, once->options->state_directory);
 	if (status == WEIR_INVALID || status == WEIR_END)
 		return weir_fail(error, WEIR_INVALID, "%s: give that file, or choose a --state directory other than %s",
 		                 why.text, once->options->state_directory);
