@@ -113,19 +113,20 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 {
 	struct weir_error error;
 	struct partition *partition = &archiver->partitions[number];
-	if (archiver->options.standalone) /* a standalone log is trimmed only up to what its readers consumed */
-		(void)weir_fail(&error, WEIR_INVALID, "%s", why->text);
+	const char *first = archiver->options.standalone ? "Stop weir run, then " : "";
+	if (archiver->options.standalone && why->status != WEIR_ANEW)
+		(void)weir_fail(&error, WEIR_INVALID, "%s", why->text); /* its log is trimmed up to what was consumed: no gap */
 	else
 		(void)weir_fail(
 			&error, WEIR_INVALID,
 			why->status == WEIR_ANEW
-				? "%s: nothing more of it is archived meanwhile; verdicts go on. `weir recover --accept-gap %s --partition "
+				? "%s: nothing more of it is archived meanwhile; verdicts go on. %s`weir recover --accept-gap %s --partition "
 				  "%u --yes` (or --all) continues with its first message; what was archived of it does not count again "
 				  "(runbook: topic-recreated)"
 				: "%s: the messages in between are gone, and will be missing from the archive. Nothing more of it is "
-				  "archived meanwhile; verdicts go on. `weir recover --accept-gap %s --partition %u --yes` (or "
+				  "archived meanwhile; verdicts go on. %s`weir recover --accept-gap %s --partition %u --yes` (or "
 				  "--all) continues after them (runbook: archive-stuck)",
-			why->text, weir_config_words(archiver->options.config), number);
+			why->text, first, weir_config_words(archiver->options.config), number);
 	archiver_stick(archiver, number, error.text);
 	partition->at_gap = !archiver->options.standalone;
 	partition->checkpoint = checkpoint;

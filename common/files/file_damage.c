@@ -43,14 +43,19 @@ enum weir_status weir_damage_without(struct weir_error *error, const char *lost,
 
 enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost)
 {
+	return weir_damage_move_then(error, path, lost, "");
+}
+
+enum weir_status weir_damage_move_then(struct weir_error *error, const char *path, const char *lost, const char *then)
+{
 	char directory[WEIR_PATH_BYTES], moved[WEIR_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
 	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL ||
 	    weir_directory_of(path, directory, NULL) != WEIR_OK ||
 	    weir_path_format(moved, NULL, "%s/damaged-%s", directory, name) != WEIR_OK)
 		return error != NULL ? error->status : WEIR_INVALID;
-	return weir_damage_without(error, lost, "mv %s %s (runbook: state-file-damaged)", weir_shell_word(path).text,
-	                           weir_shell_word(moved).text);
+	return weir_damage_without(error, lost, "mv %s %s%s%s (runbook: state-file-damaged)", weir_shell_word(path).text,
+	                           weir_shell_word(moved).text, then[0] != '\0' ? " && " : "", then);
 }
 
 enum weir_status weir_damage_remedy(struct weir_error *error, const char *format, ...)

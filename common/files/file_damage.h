@@ -21,6 +21,9 @@
  */
 enum weir_status weir_damage_move(struct weir_error *error, const char *path, const char *lost);
 
+/** Likewise, where a start needs another command behind it. @param then  that command */
+enum weir_status weir_damage_move_then(struct weir_error *error, const char *path, const char *lost, const char *then);
+
 /** Likewise, with another command. @param format  of it; it ends with "(runbook: HEADING)" */
 enum weir_status weir_damage_without(struct weir_error *error, const char *lost, const char *format, ...)
 	WEIR_PRINTF(3, 4);

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases
+from support import cases, metrics
 from support.place import read, until
 from support.pushing import Receiver, http_source, lines
 from support.traffic import burst, sliding, source, zone
@@ -56,6 +56,12 @@ def flip(path):
         file.write(bytes([byte ^ 1]))
 
 
+def flip_first(path):
+    """One bit of what a segment begins with."""
+    with open(path, "r+b") as file:
+        file.write(bytes([read(path)[0] ^ 1]))
+
+
 def empty(path):
     os.truncate(path, 0)
 
@@ -80,12 +86,12 @@ def damages_of(number):
 class State(Receiver):
     """A weir that follows a log and takes what is pushed; its state is kept as it was at a stop."""
 
-    def __init__(self, place):
+    def __init__(self, place, **sections):
         super().__init__(place, [zone("site", [sliding(3, "1d")], block_for="1d")])
         self.state = place.path(STATE)
         log = place.write("log", burst("ann", 40, start_ms=1000 * int(time.time())))
         self.config = place.config(self.zones, [source(log), http_source(place, self.port)], bus={"partitions": 2},
-                                   listen={"http": f"127.0.0.1:{self.pages}"})
+                                   listen={"http": f"127.0.0.1:{self.pages}"}, **sections)
 
     def make(self):
         """A state with something in each file."""
@@ -98,6 +104,11 @@ class State(Receiver):
         assert self.weir.stop() == DONE, self.weir.said()
         shutil.copytree(self.state, self.place.path("good"))
         shutil.copy(self.place.path("out"), self.place.path("good-out"))
+
+    def shown(self, name):
+        """A metric without labels."""
+        page = metrics.scrape(self.pages)
+        return page.value(name) if page else None
 
     def until_read(self, count):
         """Waits until so many pushed lines were read."""
@@ -148,11 +159,11 @@ class State(Receiver):
                 os.unlink(self.place.path("out"))
         raise AssertionError(self.weir.said())
 
-    @staticmethod
-    def type(remedy):
+    def type(self, remedy):
         """As a shell is given it."""
-        assert re.match(r"(mv|mkdir|chmod) ", remedy), remedy
-        subprocess.run(["sh", "-c", remedy], check=True)
+        assert re.match(r"(mv|mkdir|chmod|weir recover) ", remedy), remedy
+        path = f"{os.path.dirname(os.path.abspath(self.place.weir))}:{os.environ['PATH']}"
+        subprocess.run(["sh", "-c", remedy], check=True, env={**os.environ, "PATH": path}, stdout=subprocess.DEVNULL)
 
 
 def require_told(state, path, case):
@@ -252,6 +263,29 @@ def require_what_is_typed_to_help(state):
         state.mend()
         state.post(lines(["more"]))
         until(lambda: (state.value("weir_source_lines_total") or 0) >= 1, "a line is read", running=state.weir)
+        state.weir.kill()
+
+
+def test_a_log_that_was_moved_away_is_archived_on(place):
+    """What the archiver reads: it goes on after the whole remedy, and says what is missing after half of it."""
+    state = State(place, archiver={"enabled": True})
+    state.make()
+    for topic, lost in (("decisions", "gateways let those through who are blocked now"), ("judged", "what is not archived of it yet")):
+        state.restore()
+        flip_first(os.path.join(state.state, "log", topic, FIRST))
+        move, recover = state.doctor()[0]["remedy"].split(" && ")
+        assert shlex.split(recover) == ["weir", "recover", "--accept-gap", "--state", state.state, "--all", "--yes"]
+        assert not state.try_start() and lost in state.weir.said(), state.weir.said()
+        state.type(move)
+        assert state.try_start(), state.weir.said()
+        words = f"Stop weir run, then `weir recover --accept-gap --state '{place.directory}/a state;"
+        line = until(lambda: re.search(f"{re.escape(words)}.*", state.weir.said()), "the archiver says why it stands", running=state.weir)
+        assert "(runbook: topic-recreated)" in line[0], line[0]
+        state.weir.kill()
+        state.type(recover)
+        assert state.try_start(), state.weir.said()
+        until(lambda: state.shown("weir_archiver_partitions") == 2, "all of it is archived", running=state.weir)
+        assert "ERROR" not in state.weir.said(), state.weir.said()
         state.weir.kill()
 
 

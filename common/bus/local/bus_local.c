@@ -10,6 +10,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/shell.h"
 #include "common/bus/local/bus_local_consumer.h"
 #include "common/bus/local/bus_local_producer.h"
 #include "common/files/file_damage.h"
@@ -126,18 +127,37 @@ static const struct weir_bus_ops operations = {
 	.close = bus_close,
 };
 
-/* What moving a topic away costs, or all of it where it is no more than one log. */
+/* What is lost with a topic. A reader that knows its place in it goes on where somebody has accepted that it is another. */
+static const struct topic_loss {
+	const char *lost;
+	bool recovered;
+} losses[WEIR_TOPIC_COUNT] = {
+	[WEIR_TOPIC_EVENTS] = {"what was read and is not judged yet is lost; counts and blocks are kept", true},
+	[WEIR_TOPIC_JUDGED] = {"what is not archived of it yet is lost; counts and blocks are kept", true},
+	[WEIR_TOPIC_DECISIONS] =
+		{"gateways let those through who are blocked now, until they are over the limit again, and "
+         "what is not archived of it yet is lost; counts are kept",
+         true},
+	[WEIR_TOPIC_SHADOW] = {"its messages are lost; counts and blocks are kept", false},
+	[WEIR_TOPIC_POLICY] = {"its messages are lost; counts and blocks are kept", false},
+	[WEIR_TOPIC_DEADLETTER] = {"its messages are lost; counts and blocks are kept", false},
+};
+
+/* What moving a topic away costs, or all of it where it is no more than one log. The log is a folder of the state. */
 static enum weir_status say_remedy(const char *directory, const char *path, enum weir_topic topic,
                                    const struct weir_bus_local_options *options, struct weir_error *error)
 {
 	if (options->events_only)
 		return weir_damage_move(error, directory,
 		                        "what was sent and is not judged yet is lost, and what is sent again may count twice");
-	if (topic == WEIR_TOPIC_EVENTS)
-		return weir_damage_move(error, path,
-		                        "what was read and is not judged yet is lost, and weir run names the weir recover "
-		                        "command that goes on; counts and blocks are kept");
-	return weir_damage_move(error, path, "its messages are lost; counts and blocks are kept");
+	char state[WEIR_PATH_BYTES], recover[WEIR_ERROR_TEXT_BYTES];
+	int length = weir_directory_of(directory, state, NULL) == WEIR_OK
+	                 ? snprintf(recover, sizeof recover, "weir recover --accept-gap --state %s --all --yes",
+	                            weir_shell_word(state).text)
+	                 : -1;
+	if (!losses[topic].recovered || length < 0 || (size_t)length >= sizeof recover)
+		return weir_damage_move(error, path, losses[topic].lost);
+	return weir_damage_move_then(error, path, losses[topic].lost, recover);
 }
 
 /*
