@@ -307,6 +307,40 @@ def test_beside_one_that_runs_it_finds_what_is_there_alone(place):
     state.weir.kill()
 
 
+def become_nobody():
+    """In a process before it becomes weir."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def test_who_may_not_read_a_state_claims_nothing_of_it(place):
+    """It may run well, and what is said to be typed by mistake would take it from its user."""
+    if os.geteuid() != 0:
+        raise cases.Skipped("only root can become another user")
+    state = State(place)
+    assert state.try_start(), state.weir.said()
+    os.chmod(place.directory, 0o755)
+    os.chmod(state.config, 0o644)
+    os.mkdir(place.path("closed"), 0o700)
+    os.symlink(state.state, place.path("closed/state"))
+    subprocess.run(["chmod", "-R", "a+rX", state.state], check=True)
+    for closed, named in ((".", state.state), ("weir.db", state.state), ("log/decisions", state.state), (None, place.path("closed/state"))):
+        if closed:
+            mode = os.stat(os.path.join(state.state, closed)).st_mode
+            os.chmod(os.path.join(state.state, closed), mode & 0o770)
+        done = place.run("doctor", "--config", state.config, "--state", named, "--json", prepare=become_nobody)
+        found = [finding for finding in json.loads(done.out())["findings"] if finding["check"] == "state"]
+        assert len(found) == 1 and "this command runs as nobody, who may not read it" in found[0]["what"], done.out()
+        assert shlex.split(found[0]["remedy"]) == \
+            ["sudo", "-u", "root", "weir", "doctor", "--config", state.config, "--state", named], found
+        said = done.out().decode()
+        assert "chown" not in said and "never ran" not in said and "lost" not in said and "there is no state" not in said, said
+        if closed:
+            os.chmod(os.path.join(state.state, closed), mode)
+    state.weir.kill()
+
+
 # ---- the id of a spool ----
 
 def push_again(state, lost):

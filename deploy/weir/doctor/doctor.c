@@ -296,6 +296,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	doctor.cluster = doctor.config->bus.type == WEIR_BUS_KAFKA;
 	if (doctor.state == NULL && state_directory_default(doctor.state_usual, &error) == WEIR_OK)
 		doctor.state = doctor.state_usual;
+	if (!doctor.cluster && doctor.state != NULL && doctor_state_is_closed(doctor.state)) {
+		doctor.closed_state = doctor.state;
+		doctor.state = NULL;
+	}
 	run_all(&doctor, &log, &findings);
 	code = report(&findings, json, doctor.refused);
 	_exit(code); /* threads of servers' libraries, and of what hangs, are left */

@@ -44,6 +44,8 @@ static bool find_collector(const struct doctor *doctor, char user[NAME_BYTES])
 	if (!doctor->cluster) {
 		if (doctor->state != NULL)
 			(void)find_owner(doctor->state, "weir.db", user);
+		else if (doctor->closed_state != NULL)
+			(void)find_owner(doctor->closed_state, ".", user);
 		return true; /* where there is no state, its own check says so */
 	}
 	return (doctor->state != NULL && find_owner(doctor->state, "sources.json", user)) ||

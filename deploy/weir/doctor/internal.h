@@ -13,8 +13,9 @@ enum { DOCTOR_ZONES_MOST = 64 };
 
 /* What the checks work on. Written by one check each, and read by those of a later round. */
 struct doctor {
-	const char *path;  /* of the configuration */
-	const char *state; /* --state; NULL: none is named */
+	const char *path;         /* of the configuration */
+	const char *state;        /* --state; NULL: none is named, or it is closed */
+	const char *closed_state; /* of `weir run`: this user may not read it */
 	char state_usual[WEIR_PATH_BYTES];
 	/* --to, --to-file, --map, --zone: another gateway */
 	const char *to, *to_file, *map;
@@ -50,5 +51,8 @@ const char *doctor_reach(const char *host, unsigned port);
 
 /** Calls for each HOST:PORT of a list; the host without brackets. */
 void doctor_each_address(const char *list, void (*call)(void *context, const char *host, unsigned port), void *context);
+
+/** Whether this user may not read what the checks read of a state of `weir run`. */
+bool doctor_state_is_closed(const char *state);
 
 #endif
