@@ -70,6 +70,9 @@ struct weir_span weir_store_schema_steps(void);
 WEIR_MUST_USE enum weir_status weir_store_schema_upgrade(struct weir_database *database, const char *path,
                                                          struct weir_span schema, struct weir_error *error);
 
+/** What is said of a database without tables. @return WEIR_AGAIN: a process that starts may just be at it */
+enum weir_status weir_store_schema_empty(const char *path, struct weir_error *error);
+
 /** Whether the tables are as the steps make them. WEIR_NEWER; WEIR_INVALID: older, or another program's database. */
 WEIR_MUST_USE enum weir_status weir_store_schema_check(struct weir_database *database, const char *path,
                                                        struct weir_span schema, struct weir_error *error);

@@ -299,8 +299,12 @@ static enum weir_status fail_access(const char *directory, const char *path, int
 static enum weir_status try_read_only(const char *directory, const char *path, struct weir_store **store,
                                       struct weir_error *error)
 {
+	struct stat about;
 	if (access(path, R_OK) != 0)
 		return fail_access(directory, path, errno, error);
+	/* SQLite would remove the log that lies beside it, which a copy of the database may need. */
+	if (stat(path, &about) == 0 && about.st_size == 0)
+		return weir_store_schema_empty(path, error);
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
 	opened->store.ops = &operations;
 	bool unused = weir_directory_look(directory) == WEIR_DIRECTORY_FREE;

@@ -145,6 +145,12 @@ enum weir_status weir_store_schema_upgrade(struct weir_database *database, const
 	return weir_database_end(database, status, error);
 }
 
+enum weir_status weir_store_schema_empty(const char *path, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_AGAIN,
+	                 "%s: this state is empty: `weir run` makes it, and one that starts may just be at it", path);
+}
+
 enum weir_status weir_store_schema_check(struct weir_database *database, const char *path, struct weir_span schema,
                                          struct weir_error *error)
 {
@@ -154,8 +160,7 @@ enum weir_status weir_store_schema_check(struct weir_database *database, const c
 	if (status == WEIR_OK && version > known)
 		return refuse_newer(path, version, known, error);
 	if (status == WEIR_OK && version == 0)
-		return weir_fail(error, WEIR_AGAIN,
-		                 "%s: this state is empty: `weir run` makes it, and one that starts may just be at it", path);
+		return weir_store_schema_empty(path, error);
 	if (status == WEIR_OK && version < known)
 		return weir_fail(error, WEIR_INVALID, "%s: written by an older version of weir; `weir run` upgrades it", path);
 	return status;
