@@ -196,6 +196,7 @@ def test_a_doctor_says_what_a_start_refuses(place):
             damage(os.path.join(state.state, name))
             require_told(state, os.path.join(state.state, name), f"{name}: {damage.__name__}")
     require_told_that_the_database_is_gone(state)
+    require_told_of_another_number(state)
     require_told_of_pages(state)
     require_validate_to_warn(state)
     require_one_word_to_name_the_state(state)
@@ -220,6 +221,22 @@ def require_readers_to_leave_its_log(state):
     for words in (("validate", state.config), ("list", "--config", state.config), ("doctor", "--config", state.config)):
         done = state.place.run(*words, "--state", state.state)
         assert state.files() == before, (words, done.said(), done.out())
+
+
+def require_told_of_another_number(state):
+    """Where the files of the topics say what the configuration says, the file that says another number is the damaged one."""
+    state.restore()
+    path = state.place.write(f"{STATE}/log/partitions", "17\n")
+    first = state.doctor()[0]
+    assert first["runbook"] == RUNBOOK and "it says 17 partitions, and the files of its topics have 2" in first["what"], first
+    assert first["remedy"].startswith("mv ") and not state.try_start() and "nothing is lost" in state.weir.said(), first
+    state.mend()
+    state.weir.kill()
+    assert read(path) == b"2\n"
+    state.restore()
+    state.place.config(state.zones, [], name="other.json", bus={"partitions": 17})
+    done = state.place.run("doctor", "--config", state.place.path("other.json"), "--state", state.state)
+    assert b'set "bus.partitions" to 2,' in done.out(), done.out()
 
 
 def require_told_of_pages(state):

@@ -34,6 +34,8 @@ enum {
 	CHECK_NAP_NS = 20 * 1000 * 1000,
 };
 
+static const char nothing_lost[] = "nothing is lost: weir writes it again";
+
 struct bus_local {
 	struct weir_bus bus; /* first, so that a pointer to it is one to this */
 	struct weir_directory_lock lock;
@@ -189,11 +191,51 @@ static enum weir_status open_topic(struct bus_local *opened, const char *directo
 	return status == WEIR_INVALID ? say_remedy(directory, path, topic, options, error) : status;
 }
 
+/* Whether all files of topics were created with a number of partitions, and there is one. Topics of one have no other. */
+static bool segments_say(const char *directory, uint32_t partitions)
+{
+	uint32_t count, said = 0, all = 0;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		char path[WEIR_PATH_BYTES];
+		uint64_t *sequences;
+		if (weir_topic_partitions((enum weir_topic)topic, 2) == 1 ||
+		    weir_path_format(path, NULL, "%s/%s", directory,
+		                     weir_topic_name((enum weir_topic)topic) + sizeof "weir." - 1) != WEIR_OK ||
+		    weir_bus_segment_list(path, &sequences, &count, NULL) != WEIR_OK)
+			continue;
+		all += count;
+		for (uint32_t i = 0; i < count; i++) {
+			struct weir_bus_segment *segment;
+			if (weir_bus_segment_open(path, (enum weir_topic)topic, partitions, sequences[i], &segment, NULL) !=
+			    WEIR_OK)
+				continue;
+			weir_bus_segment_free(segment);
+			said++;
+		}
+		free(sequences);
+	}
+	return said > 0 && said == all;
+}
+
+/* The file `partitions` is whole, and has another number. */
+static enum weir_status refuse_partitions(const char *directory, const char *path, uint32_t found, uint32_t wanted,
+                                          struct weir_error *error)
+{
+	if (segments_say(directory, wanted)) {
+		enum weir_status status =
+			weir_fail(error, WEIR_INVALID, "%s is damaged: it says %u partitions, and the files of its topics have %u",
+		              path, found, wanted);
+		return error != NULL ? weir_damage_move(error, path, nothing_lost) : status;
+	}
+	enum weir_status status =
+		weir_fail(error, WEIR_INVALID, "%s was created with %u partitions, not %u", directory, found, wanted);
+	return error != NULL ? weir_damage_remedy(error, WEIR_BUS_PARTITIONS_REMEDY, found) : status;
+}
+
 /* Checks DIRECTORY/partitions, which keeps the number since the first opening, as keys were placed by it. */
 static enum weir_status check_partitions(const char *directory, uint32_t partitions, bool looks,
                                          struct weir_error *error)
 {
-	static const char nothing_lost[] = "nothing is lost: weir writes it again";
 	char path[WEIR_PATH_BYTES], *text, wanted[16];
 	size_t length;
 	enum weir_status status = weir_path_format(path, error, "%s/partitions", directory);
@@ -207,16 +249,10 @@ static enum weir_status check_partitions(const char *directory, uint32_t partiti
 	uint32_t found;
 	bool good = weir_bus_partitions_decode(text, &found); /* a wrong number is refused by the segments' headers */
 	free(text);
-	if (!good)
-		status =
-			weir_fail(error, WEIR_INVALID, "%s is damaged: it must be one line with the number of partitions", path);
-	else if (found != partitions)
-		status =
-			weir_fail(error, WEIR_INVALID, "%s was created with %u partitions, not %u", directory, found, partitions);
-	if (status == WEIR_OK || error == NULL)
-		return status;
-	return good ? weir_damage_remedy(error, WEIR_BUS_PARTITIONS_REMEDY, found)
-	            : weir_damage_move(error, path, nothing_lost);
+	if (good)
+		return found == partitions ? WEIR_OK : refuse_partitions(directory, path, found, partitions, error);
+	status = weir_fail(error, WEIR_INVALID, "%s is damaged: it must be one line with the number of partitions", path);
+	return error != NULL ? weir_damage_move(error, path, nothing_lost) : status;
 }
 
 static enum weir_status check_once(const char *directory, const struct weir_bus_local_options *options,
