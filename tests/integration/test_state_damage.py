@@ -229,6 +229,7 @@ def require_told_of_another_number(state):
     path = state.place.write(f"{STATE}/log/partitions", "17\n")
     first = state.doctor()[0]
     assert first["runbook"] == RUNBOOK and "it says 17 partitions, and the files of its topics have 2" in first["what"], first
+    assert b"a start would refuse: " in state.place.good("validate", state.config, "--state", state.state).out()
     assert first["remedy"].startswith("mv ") and not state.try_start() and "nothing is lost" in state.weir.said(), first
     state.mend()
     state.weir.kill()
@@ -364,6 +365,8 @@ def test_who_may_not_read_a_state_claims_nothing_of_it(place):
             ["sudo", "-u", "root", "weir", "doctor", "--config", state.config, "--state", named], found
         said = done.out().decode()
         assert "chown" not in said and "never ran" not in said and "lost" not in said and "there is no state" not in said, said
+        done = place.run("validate", state.config, "--state", named, prepare=become_nobody)
+        assert done.code() == DONE and b"chown" not in done.out() and b"would refuse: " not in done.out(), done.out()
         if closed:
             os.chmod(os.path.join(state.state, closed), mode)
     state.weir.kill()

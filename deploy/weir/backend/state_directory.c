@@ -8,6 +8,8 @@
 #include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +169,42 @@ enum weir_status state_directory_policies(struct state_directory *state, struct 
 	if (status == WEIR_INVALID)
 		weir_store_sqlite_say_damaged(state->path, error);
 	return status;
+}
+
+/* What no check reads of another user's state. */
+static bool is_unread(const char *name)
+{
+	static const char *const names[] = {"dead-letter.jsonl", "swap-", "lock", "lists"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool may_not_read(const FTSENT *entry)
+{
+	if (entry->fts_level == 1 && is_unread(entry->fts_name))
+		return false;
+	if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)
+		return entry->fts_errno == EACCES;
+	return entry->fts_info == FTS_F && faccessat(AT_FDCWD, entry->fts_path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
+}
+
+bool state_directory_is_closed(const char *state)
+{
+	char *paths[] = {(char *)(uintptr_t)state, NULL};
+	struct stat about;
+	if (stat(state, &about) != 0)
+		return errno == EACCES;
+	if (about.st_uid == geteuid())
+		return false; /* what its own user may not read is a fault of the state */
+	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	bool closed = false;
+	for (const FTSENT *entry; walk != NULL && !closed && (entry = fts_read(walk)) != NULL;)
+		closed = may_not_read(entry);
+	if (walk != NULL)
+		fts_close(walk);
+	return closed;
 }
 
 static void pass_segment(void *context, uint32_t segment, uint32_t deltas, uint64_t base_bytes, uint64_t delta_bytes)

@@ -44,6 +44,9 @@ struct state_directory {
 WEIR_MUST_USE enum weir_status state_directory_open(struct state_directory *state, const char *path, const char *kind,
                                                     struct weir_error *error);
 
+/** Whether it is another user's, and this one may not read what a check of it reads. */
+bool state_directory_is_closed(const char *path);
+
 /** Takes down that the log in it is open, too. */
 void state_directory_note_log(struct state_directory *state);
 /**

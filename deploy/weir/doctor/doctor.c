@@ -296,7 +296,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	doctor.cluster = doctor.config->bus.type == WEIR_BUS_KAFKA;
 	if (doctor.state == NULL && state_directory_default(doctor.state_usual, &error) == WEIR_OK)
 		doctor.state = doctor.state_usual;
-	if (!doctor.cluster && doctor.state != NULL && doctor_state_is_closed(doctor.state)) {
+	if (!doctor.cluster && doctor.state != NULL && state_directory_is_closed(doctor.state)) {
 		doctor.closed_state = doctor.state;
 		doctor.state = NULL;
 	}

@@ -119,44 +119,6 @@ static void check_owners(const struct doctor *doctor, const struct weir_check *c
 	fts_close(walk);
 }
 
-/* ---- a state of another user ---- */
-
-/* What no check reads. */
-static bool is_unread(const char *name)
-{
-	static const char *const names[] = {"dead-letter.jsonl", "swap-", "lock", "lists"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
-
-static bool may_not_read(const FTSENT *entry)
-{
-	if (entry->fts_level == 1 && is_unread(entry->fts_name))
-		return false;
-	if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)
-		return entry->fts_errno == EACCES;
-	return entry->fts_info == FTS_F && faccessat(AT_FDCWD, entry->fts_path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
-}
-
-bool doctor_state_is_closed(const char *state)
-{
-	char *paths[] = {(char *)(uintptr_t)state, NULL};
-	struct stat about;
-	if (stat(state, &about) != 0)
-		return errno == EACCES;
-	if (about.st_uid == geteuid())
-		return false; /* what its own user may not read is a fault of the state */
-	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	bool closed = false;
-	for (const FTSENT *entry; walk != NULL && !closed && (entry = fts_read(walk)) != NULL;)
-		closed = may_not_read(entry);
-	if (walk != NULL)
-		fts_close(walk);
-	return closed;
-}
-
 static void say_closed(const char *state, const struct weir_check *check)
 {
 	char self[WEIR_USER_NAME_BYTES], owner[WEIR_USER_NAME_BYTES] = "root";

@@ -52,7 +52,4 @@ const char *doctor_reach(const char *host, unsigned port);
 /** Calls for each HOST:PORT of a list; the host without brackets. */
 void doctor_each_address(const char *list, void (*call)(void *context, const char *host, unsigned port), void *context);
 
-/** Whether this user may not read what the checks read of a state of `weir run`. */
-bool doctor_state_is_closed(const char *state);
-
 #endif

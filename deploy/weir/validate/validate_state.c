@@ -5,11 +5,23 @@
 #include "collector/follow/state_check.h"
 #include "common/bus/local/bus_local.h"
 #include "common/bus/local/bus_local_scan.h"
+#include "common/files/file_damage.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/policy/policy_changes.h"
 #include "deploy/weir/policy/policy_check.h"
 
+#include <string.h>
 #include <unistd.h>
+
+/* Whether the files of a log are of the configured number, and the file that says another one is the damaged one. */
+static bool has_the_number(const struct weir_config *config, const char *log)
+{
+	const struct weir_bus_local_options options = {.partitions = (uint32_t)config->bus.partitions};
+	struct weir_error error = {.text = ""};
+	const char *remedy =
+		weir_bus_local_check(log, &options, &error) != WEIR_OK ? weir_damage_find_remedy(error.text, NULL) : NULL;
+	return remedy != NULL && strncmp(remedy, "mv ", 3) == 0;
+}
 
 static enum weir_status check_partitions(const struct weir_config *config, const char *state_path,
                                          struct weir_error *error)
@@ -19,7 +31,8 @@ static enum weir_status check_partitions(const struct weir_config *config, const
 	struct weir_json root = weir_json_root(config->document);
 	struct weir_json bus = weir_json_member(&root, "bus"), at = weir_json_member(&bus, "partitions");
 	if (weir_path_format(path, error, "%s/log", state_path) != WEIR_OK || access(path, F_OK) != 0 ||
-	    weir_bus_scan_partitions(path, &partitions, error) != WEIR_OK || partitions == config->bus.partitions)
+	    weir_bus_scan_partitions(path, &partitions, error) != WEIR_OK || partitions == config->bus.partitions ||
+	    has_the_number(config, path))
 		return WEIR_OK;
 	return weir_json_fail(&at, error, "must be %u, as %s was made with: or choose another --state directory",
 	                      partitions, state_path);
@@ -72,6 +85,11 @@ static void check_files(const struct weir_config *config, const char *state_path
 	const struct weir_bus_local_options options = {.partitions = (uint32_t)config->bus.partitions};
 	char path[WEIR_PATH_BYTES];
 	struct weir_error error;
+	if (state_directory_is_closed(state_path)) {
+		(void)weir_fail(&error, WEIR_IO, "%s belongs to another user, and this one may not read all of it", state_path);
+		warn_unknown(report, "state", &error);
+		return;
+	}
 	if (weir_path_format(path, &error, "%s/log", state_path) == WEIR_OK &&
 	    weir_bus_local_check(path, &options, &error) != WEIR_OK)
 		warn_damaged(report, &error);
@@ -84,6 +102,7 @@ enum weir_status validate_state(struct weir_config *config, const char *state_pa
 	bool cluster = config->bus.type == WEIR_BUS_KAFKA;
 	struct backend backend = {0};
 	struct weir_error why;
+	bool told = false;
 	if (config->policy == NULL)
 		return WEIR_OK;
 	enum weir_status status = cluster ? policy_check_cluster(config->policy, error) : WEIR_OK;
@@ -94,9 +113,10 @@ enum weir_status validate_state(struct weir_config *config, const char *state_pa
 		if (status == WEIR_OK)
 			status = check_history(config, &backend, report, error);
 	} else if (!backend.absent) {
+		told = !cluster && backend.state_path != NULL && state_directory_is_closed(backend.state_path);
 		warn_unknown(report, cluster ? "store" : "state", &why);
 	}
-	if (status == WEIR_OK && !cluster && !backend.absent && backend.state_path != NULL)
+	if (status == WEIR_OK && !cluster && !backend.absent && backend.state_path != NULL && !told)
 		check_files(config, backend.state_path, report);
 	backend_close(&backend);
 	return status;
