@@ -26,7 +26,7 @@ static void a_shell_reads_the_path(void **state)
 	static const char *const paths[] = {"a b;c",     "$HOME", "\"q\"",
 	                                    "it's '' '", "*.log", "`x` $(y) \\ & | < > # ! ~ {a,b}"};
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-		char command[512], read[128];
+		char command[WEIR_SHELL_WORD_BYTES + 16], read[128];
 		snprintf(command, sizeof command, "printf %%s %s", weir_shell_word(paths[i]).text);
 		FILE *shell = popen(command, "r");
 		assert_non_null(shell);
