@@ -98,10 +98,8 @@ static enum weir_status find_kind(const struct weir_json *config, const struct f
 	int kind = 0;
 	enum weir_status status = weir_json_word(&type, names, &kind, error);
 	const char *word = json_string_value(type.value), *meant = status != WEIR_OK ? kind_meant(word) : NULL;
-	if (meant != NULL && weir_nearest_name(word, names) == NULL) {
-		size_t used = strlen(error->text);
-		snprintf(error->text + used, sizeof error->text - used, "; did you mean \"%s\"?", meant);
-	}
+	if (meant != NULL && weir_nearest_name(word, names) == NULL)
+		weir_error_append(error, "; did you mean \"%s\"?", meant);
 	*found = kinds[kind];
 	return status;
 }

@@ -241,14 +241,11 @@ static enum weir_status unpark(struct input *input, struct weir_error *error)
 static enum weir_status say_where(struct input *input, struct weir_error *error)
 {
 	uint64_t ahead = input_ahead(input), at = input->raw_offset - (input->raw_end - input->raw_at);
-	if (error == NULL || input->kind == INPUT_REFUSED)
+	if (input->kind == INPUT_REFUSED)
 		return WEIR_INVALID;
-	size_t used = strlen(error->text);
-	if (ahead == UINT64_MAX)
-		snprintf(error->text + used, sizeof error->text - used, ", at byte %llu", (unsigned long long)at);
-	else
-		snprintf(error->text + used, sizeof error->text - used, ", at byte %llu: %llu bytes of it are not read",
-		         (unsigned long long)at, (unsigned long long)ahead);
+	weir_error_append(error, ", at byte %llu", (unsigned long long)at);
+	if (ahead != UINT64_MAX)
+		weir_error_append(error, ": %llu bytes of it are not read", (unsigned long long)ahead);
 	return WEIR_INVALID;
 }
 

@@ -48,6 +48,18 @@ enum weir_status(weir_fail)(struct weir_error *error, enum weir_status status, c
 	return status;
 }
 
+void weir_error_append(struct weir_error *error, const char *format, ...)
+{
+	if (error == NULL)
+		return;
+	size_t used = strlen(error->text);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(error->text + used, sizeof error->text - used, format, args);
+	va_end(args);
+	weir_words_clean(error->text);
+}
+
 void weir_error_prefix(struct weir_error *error, const char *format, ...)
 {
 	if (error == NULL)

@@ -53,6 +53,9 @@ const char *weir_errno_words(int code);
 /** What stands behind a library's words that have those of errno in them, as weir_errno_words() has it; "": nothing. */
 const char *weir_errno_advice(const char *words);
 
+/** Puts words behind the error's text; cuts at the end where too long. */
+void weir_error_append(struct weir_error *error, const char *format, ...) WEIR_PRINTF(2, 3);
+
 /** Puts "context: " before the error's text; cuts at the end where too long. */
 void weir_error_prefix(struct weir_error *error, const char *format, ...) WEIR_PRINTF(2, 3);
 

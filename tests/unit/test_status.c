@@ -39,9 +39,23 @@ static void words_of_others_are_as_they_are(void **state)
 	assert_string_equal(error.text, "a line says: Too many open files");
 }
 
+static void words_are_put_behind_and_cut(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	weir_error_append(NULL, "%d", 1);
+	(void)weir_fail(&error, WEIR_IO, "it fails");
+	weir_error_append(&error, ": %s", "why\nso");
+	assert_string_equal(error.text, "it fails: why so");
+	for (int i = 0; i < 200; i++)
+		weir_error_append(&error, "%s", "0123456789");
+	assert_int_equal(strlen(error.text), sizeof error.text - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_put_behind_and_cut),
 		cmocka_unit_test(too_few_descriptors_have_a_remedy),
 		cmocka_unit_test(a_librarys_words_get_it_too),
 		cmocka_unit_test(words_of_others_are_as_they_are),

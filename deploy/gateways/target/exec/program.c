@@ -6,7 +6,6 @@
 #include "deploy/gateways/target/exec/program.h"
 
 #include "common/base/clock.h"
-#include "common/base/words.h"
 #include "common/files/durable_file.h"
 
 #include <ctype.h>
@@ -179,11 +178,8 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 		ssize_t got = pread(output, weir_text_reserve(&text, kept + 1), kept, from);
 		text.length = got > 0 ? (size_t)got : 0;
 		struct weir_span line = status != WEIR_OK ? telling_line(text.at, text.length) : (struct weir_span){0};
-		if (line.length > 0) {
-			size_t used = strlen(error->text);
-			snprintf(error->text + used, sizeof error->text - used, ": %.*s", (int)line.length, line.at);
-			weir_words_clean(error->text);
-		}
+		if (line.length > 0)
+			weir_error_append(error, ": %.*s", (int)line.length, line.at);
 		if (run->said != NULL)
 			weir_text_append(run->said, text.at, text.length);
 		weir_text_deinit(&text);

@@ -56,10 +56,8 @@ static enum weir_status describe(struct ipset_target *ipset, size_t i, struct we
 	const char *const words[] = {"ipset", "-t", "list", ipset->names[i], NULL};
 	struct weir_text said = {0};
 	enum weir_status status = run(words, NULL, &said, error);
-	size_t used = status != WEIR_OK ? strlen(error->text) : 0;
 	if (status != WEIR_OK && strstr(error->text, "does not exist") != NULL)
-		snprintf(error->text + used, sizeof error->text - used, " (`ipset create %s hash:net timeout 0` makes it)",
-		         ipset->names[i]);
+		weir_error_append(error, " (`ipset create %s hash:net timeout 0` makes it)", ipset->names[i]);
 	if (status == WEIR_OK && ipset_set_read(ipset->names[i], (struct weir_span){said.at, (uint32_t)said.length},
 	                                        &ipset->sets[i], error) != WEIR_OK)
 		status = WEIR_IO; /* it may be made anew as it must be */

@@ -93,10 +93,9 @@ static void split(char *command, char *words[WORDS_MAX])
 /* What makes a set that is not there, behind nft's words. */
 static void advise(const struct one_set *set, struct weir_error *error)
 {
-	size_t used = strlen(error->text);
 	if (strstr(error->text, "No such file or directory") != NULL)
-		snprintf(
-			error->text + used, sizeof error->text - used,
+		weir_error_append(
+			error,
 			" (there is no set %s: `nft add set %s '{ type ipv4_addr; flags timeout; }'` makes it in a table that is "
 			"there; `weir setup nft` makes a table with sets and rules)",
 			set->name, set->name);
