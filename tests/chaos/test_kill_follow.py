@@ -98,9 +98,11 @@ class Logs:
         for name, lines in self.lines.items():
             self.place.write(os.path.join("whole", name), b"".join(lines))
         config = self.place.config(self.zones, self.sources("whole"), "whole.json", deadletter={"rate": 0})
-        return self.place.good("run", "--once", "--config", config, "--state", self.place.path("whole-state"),
-                               "--decisions", self.place.path("whole-decisions"), "--shadow",
-                               self.place.path("whole-shadow"), "--summary", "json")
+        done = self.place.run("run", "--once", "--config", config, "--state", self.place.path("whole-state"),
+                              "--decisions", self.place.path("whole-decisions"), "--shadow",
+                              self.place.path("whole-shadow"), "--summary", "json")
+        assert random_cases.ended_well(done.code(), done.said()), done.said()
+        return done
 
 
 class Service:

@@ -27,7 +27,7 @@ import random_cases
 from support import archive_check, traffic
 from support.place import SANITIZED, read
 
-DONE, STOPPED = 0, 3
+STOPPED = 3
 MEMORIES = (None, None, "64KiB", "256KiB", "1MiB", "8MiB")
 PATIENCE_S = 1200 if SANITIZED else 300
 TRIES = 60
@@ -141,6 +141,18 @@ def first_difference(got, want):
     return f"line {at + 1} of {len(got)} and {len(want)}: {show(got)} is not {show(want)}"
 
 
+def is_done(weir):
+    """Whether a run has done all that its logs give."""
+    return random_cases.ended_well(weir.code(), weir.said())
+
+
+def done(job, name, moments):
+    """A run that nothing disturbs, to its end."""
+    weir = job.place.run(*job.arguments(name, moments), patience_s=PATIENCE_S)
+    assert is_done(weir), f"left with {weir.code()}: {weir.said()[-2000:]}"
+    return weir
+
+
 def require_same(got, want, when):
     """Requires two outcomes to be equal."""
     for kind, bytes_wanted in want.items():
@@ -160,8 +172,8 @@ def disturb(job, name, length_s, whole):
         weir.signal(number)
         weir.wait(PATIENCE_S)
         one.tell(f"{number.name} after {moment_s:.4f} of {length_s:.4f} s: {weir.code()}")
-    allowed = {DONE, STOPPED, -signal.SIGTERM} if number == signal.SIGTERM else {DONE, -signal.SIGKILL}
-    assert weir.code() in allowed, f"left with {weir.code()}: {weir.said()[-2000:]}"
+    allowed = {STOPPED, -signal.SIGTERM} if number == signal.SIGTERM else {-signal.SIGKILL}
+    assert weir.code() in allowed or is_done(weir), f"left with {weir.code()}: {weir.said()[-2000:]}"
     for kind in ("decisions", "shadow", "dead-letter", "judged"):
         so_far = read(job.place.path(f"{name}-{kind}"))
         assert whole[kind].startswith(so_far), f"{kind} so far: {first_difference(so_far, whole[kind])}"
@@ -173,15 +185,15 @@ def finish_under_kills(job, name, length_s, whole):
     weir = None
     for _ in range(job.one.moments.randint(1, 8)):
         weir = disturb(job, name, length_s, whole)
-        if weir.code() == DONE and job.one.moments.random() < 0.5:
+        if is_done(weir) and job.one.moments.random() < 0.5:
             return weir
-    return job.place.good(*job.arguments(name, job.one.moments), patience_s=PATIENCE_S)
+    return done(job, name, job.one.moments)
 
 
 def play(one):
     """One round."""
     job = Job(one)
-    calm = job.place.good(*job.arguments("calm", one.rng), patience_s=PATIENCE_S)
+    calm = done(job, "calm", one.rng)
     length_s = calm.summary()["seconds"] + 0.02
     whole = job.outcome("calm", calm)
     assert b"key_hash" not in whole["state"], "a bucket has a key that is in no log"
@@ -199,7 +211,7 @@ def play(one):
         job.place.append(log, rest)
     last = finish_under_kills(job, "cut", length_s, whole)
     require_same(job.outcome("cut", last), whole, "after kills")
-    again = job.place.good(*job.arguments("cut", one.moments), patience_s=PATIENCE_S)
+    again = done(job, "cut", one.moments)
     require_same(job.outcome("cut", again), whole, "run once more when done")
 
 

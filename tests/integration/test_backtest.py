@@ -62,8 +62,9 @@ def cat(path):
 def alone(place, config, *more):
     """The lines of a run's decisions by one policy, and its summary. Of zones in shadow mode, they are behind the others."""
     names = [place.path(name) for name in ("alone", "alone.shadow")]
-    done = place.good("run", "--once", "--config", config, "--decisions", names[0], "--shadow", names[1], "--quiet",
-                      "--summary", "json", *more)
+    done = place.run("run", "--once", "--config", config, "--decisions", names[0], "--shadow", names[1], "--quiet",
+                     "--summary", "json", *more)
+    assert random_cases.ended_well(done.code(), done.said()), done.said()
     return read(names[0]).splitlines(), read(names[1]).splitlines(), done.summary()
 
 

@@ -17,6 +17,8 @@ from support.gateways import ask, program
 from support.place import free_port, read, until
 from support.traffic import sliding, zone
 
+DONE, FAILED = 0, 1
+
 
 def source(log, form):
     """A file and its format."""
@@ -29,9 +31,11 @@ def judged(place, form, text, key=("ip",), **members):
     if "mtime" in members:
         os.utime(log, (members["mtime"], members["mtime"]))
     config = place.config([zone("site", [sliding(9, "1m")], key=list(key))], [source(log, form)])
-    place.good("run", "--once", "--config", config, "--quiet", "--judged", place.path("judged"),
-               "--decisions", place.path("decisions"))
-    return [(line["key"], line["at"]) for line in map(json.loads, read(place.path("judged")).splitlines())]
+    done = place.run("run", "--once", "--config", config, "--quiet", "--judged", place.path("judged"),
+                     "--decisions", place.path("decisions"))
+    found = [(line["key"], line["at"]) for line in map(json.loads, read(place.path("judged")).splitlines())]
+    assert done.code() == (DONE if found else FAILED), done.said()
+    return found
 
 
 def keys(place, form, text, key=("ip",)):
@@ -40,11 +44,13 @@ def keys(place, form, text, key=("ip",)):
 
 
 def said_of(place, form, text):
-    """What validate and run say of lines that are no events."""
+    """What validate and run say of lines; a log of which none is an event has failed."""
     log = place.write("a.log", text)
     config = place.config([zone("site", [sliding(9, "1m")], key=["ip"])], [source(log, form)])
     validated = json.loads(place.good("validate", "--config", config, "--json").out())["warnings"]
-    ran = place.good("run", "--once", "--config", config, "--decisions", place.path("decisions"))
+    ran = place.run("run", "--once", "--config", config, "--summary", "json", "--decisions", place.path("decisions"))
+    assert ran.code() == (DONE if ran.summary()["events"] > 0 else FAILED), ran.said()
+    ran = place.run("run", "--once", "--config", config, "--decisions", place.path("decisions"))
     return "; ".join(warning["words"] for warning in validated), ran.said()
 
 

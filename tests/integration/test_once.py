@@ -186,7 +186,7 @@ def test_a_run_goes_on_with_the_lists_that_it_began_with(place):
     zones = site()
     zones[0] |= {"key": ["ip"], "exempt": {"list": f"http://127.0.0.1:{server.server_port}/bots"}}
     log = place.write("log", "".join(burst("x", 5, ip=ip) for ip in ("192.0.2.1", "192.0.2.2", "192.0.2.3")))
-    arguments = ("run", "--once", "--config", place.config(zones, [source(log), {"type": "stdin", "format": "json"}]),
+    arguments = ("run", "--once", "--config", place.config(zones, [source(log), {"type": "stdin", "format": {"type": "json", "unit": "ms"}}]),
                  "--state", place.path("state"), "--decisions", place.path("out"))
     weir = place.start(*arguments, stdin=subprocess.PIPE)
     until(lambda: not weir.process.poll() and os.path.exists(place.path("out")), "it reads", running=weir)
@@ -201,11 +201,12 @@ def test_a_run_goes_on_with_the_lists_that_it_began_with(place):
     with open(copy, "wb") as file:
         file.write(kept)
     with open(place.path("lines"), "rb") as lines:
-        place.good(*arguments, stdin=lines)
+        ended = place.run(*arguments, stdin=lines)
     server.shutdown()
     server.server_close()
     assert sorted(blocked(lines_of(place.path("out")))) == ["192.0.2.2", "192.0.2.3"]
     assert bodies == [b"192.0.2.2\n"]  # it was asked for once
+    assert ended.code() == DONE, ended.said()
 
 
 def test_a_newer_state_is_refused_and_left_as_it_is(place):
@@ -603,9 +604,29 @@ def test_a_zone_that_no_source_can_match_is_told(place):
     log = place.write("access.log", combined("192.0.2.1", 5))
     done = place.good("run", "--once", "--key", "ipp", "--limit", "3/1m", log)
     assert 'zone "ipp" never matches' in done.said() and 'the field "ipp"' in done.said(), done.said()
-    place.write("access.json", burst("ann", 5))  # a field of JSON may come with any line
+    place.write("access.json", '{"time":1700000000,"user":"ann"}\n' * 5)  # a field of JSON may come with any line
     done = place.good("run", "--once", "--format", "json", "--key", "ipp", "--limit", "3/1m", place.path("access.json"))
     assert "never matches" not in done.said(), done.said()
+
+
+def test_a_source_of_which_no_line_can_be_read_has_failed(place):
+    """A script that asks only for the exit code would take it for a log in which nobody was over a limit."""
+    good, foreign = place.write("good", combined("192.0.2.1", 5)), place.write("foreign", "what is this\n" * 3)
+    done = place.run("run", "--once", "--quiet", *LIMIT, "--decisions", place.path("out"), foreign, good)
+    assert done.code() == FAILED and blocked(lines_of(place.path("out"))) == ["192.0.2.1"], done.said()
+    assert f"{foreign}: none of 3 lines became an event" in done.said() and "the first is: what is this" in done.said()
+    assert f"{good}:" not in done.said(), done.said()
+    place.append("foreign", combined("192.0.2.1", 1))
+    assert not place.good("run", "--once", "--quiet", *LIMIT, foreign, good).said()
+    assert not place.good("run", "--once", "--quiet", *LIMIT, place.write("empty", "")).said()
+    skips = {"type": "pattern", "pattern": r"^\[(?<time>[^\]]+)\] (?<ip>\S+)$", "unmatched": "skip"}
+    log = place.write("skipped", "what is this\n" * 3)
+    config = place.config([zone("all", [sliding(9, "1m")], key=("ip",))], [source(log, format=skips, follow=False)])
+    place.good("run", "--once", "--config", config)
+    state = ("--state", place.path("state"), "--decisions", place.path("kept"))
+    for _ in range(2):  # a finished run that is asked again says the same
+        done = place.run("run", "--once", *LIMIT, *state, place.write("foreign", "what is this\n" * 3))
+        assert done.code() == FAILED and "none of 3 lines became an event" in done.said(), done.said()
 
 
 def test_a_field_that_no_line_has_had_is_told(place):

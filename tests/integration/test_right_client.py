@@ -25,8 +25,9 @@ def judged(place, lines, zones, log_format="combined", **more):
     """[(zone, key, verdict)] of each event."""
     log = place.write("access.log", lines if isinstance(lines, str) else "".join(lines))
     config = place.config(zones, [{"type": "file", "path": log, "format": log_format, **more}])
-    done = place.good("run", "--once", "--config", config, "--judged", place.path("judged"), "--decisions", "/dev/null",
-                      "--summary", "json")
+    done = place.run("run", "--once", "--config", config, "--judged", place.path("judged"), "--decisions", "/dev/null",
+                     "--summary", "json")
+    assert done.code() == (0 if done.summary()["events"] > 0 else 1), done.said()
     with open(place.path("judged"), encoding="utf-8") as file:
         events = [json.loads(line) for line in file]
     return [(event["zone"], event["key"], event["verdict"]) for event in events], done

@@ -28,6 +28,41 @@ static void report_source(struct once *once, const struct weir_error *error)
 	weir_log(once->log, WEIR_LOG_ERROR, "collector", "%s", error->text);
 }
 
+/* What the readers of a source have counted. @return the first line that none of them could read, or "" */
+static const char *source_counts(struct source_stream **streams, size_t count, struct record_counts *sum)
+{
+	const char *refused = "";
+	for (size_t i = 0; i < count; i++) {
+		const struct record_reader *reader = streams[i]->context;
+		if (reader == NULL)
+			continue;
+		record_counts_add(sum, &reader->counts);
+		if (refused[0] == '\0')
+			refused = reader->refused;
+	}
+	return refused;
+}
+
+/* A source of which no line could be read has failed like one that is not there: nobody is blocked by it. */
+static void report_unread(struct once *once)
+{
+	for (size_t i = 0; i < once->inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t count = inputs_streams(once->inputs, i, &streams);
+		struct record_counts counts = {0};
+		const char *refused = source_counts(streams, count, &counts);
+		uint64_t malformed = record_counts_malformed(&counts);
+		if (counts.records > 0 || malformed * 2 <= counts.lines)
+			continue; /* lines that a format skips are no fault */
+		once->source_failed = true;
+		weir_log(once->log, WEIR_LOG_ERROR, "collector",
+		         "%s%s: none of %llu lines became an event, as %llu do not fit the source's format. `weir validate` "
+		         "shows why%s%s",
+		         streams[0]->name, count > 1 ? " and the source's other files" : "", (unsigned long long)counts.lines,
+		         (unsigned long long)malformed, refused[0] != '\0' ? "; the first is: " : "", refused);
+	}
+}
+
 /* With --sort, reading is the first half, and judging the second. */
 static void show_progress(const struct once *once)
 {
@@ -259,6 +294,8 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
 	progress_clear(progress);
+	if (finished && options->watch == NULL)
+		report_unread(&once);
 	enum weir_exit code = WEIR_EXIT_INTERRUPTED;
 	if (finished)
 		code = once.source_failed || once.dead_letters_lost > 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;

@@ -105,7 +105,8 @@ static const struct weir_argument_option options_table[] = {
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
 	{WEIR_EXIT_FAILED,
-     "it failed, a source could not be read (the others were read to their end), or malformed lines could not be kept"},
+     "it failed, a source could not be read or none of its lines became an event (the others were read to their end), "
+     "or malformed lines could not be kept"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong"},
 	{WEIR_EXIT_INTERRUPTED, "--once was stopped by a signal; its state holds what it had written"},
 	{WEIR_EXIT_DONE, NULL},

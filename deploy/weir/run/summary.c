@@ -90,10 +90,6 @@ static void malformed_words(struct weir_text *text, const struct record_counts *
 	}
 	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
 	put_hint(text, &counts->unread);
-	if (counts->records == 0 && record_counts_malformed(counts) > 0)
-		weir_text_puts(
-			text,
-			"               no line became an event: is the format right? `weir validate` shows its first lines\n");
 }
 
 static void zone_words(struct weir_text *text, const struct summary *summary)
