@@ -85,9 +85,13 @@ void weir_text_size(struct weir_text *text, uint64_t bytes)
 	weir_text_printf(text, "%.*f %s", unit > 0, size, units[unit]);
 }
 
-/* Bytes of the valid UTF-8 sequence at the start (no surrogates, nothing overlong, up to U+10FFFF), or 0. */
-static size_t utf8_sequence(const unsigned char *at, size_t left)
+size_t weir_utf8_sequence(const void *from, size_t left)
 {
+	const unsigned char *at = from;
+	if (left == 0)
+		return 0;
+	if (at[0] < 0x80)
+		return 1;
 	unsigned lead = at[0];
 	size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
 	if (lead < 0xC2 || lead > 0xF4 || left < bytes)
@@ -108,7 +112,7 @@ void weir_text_utf8(struct weir_text *text, struct weir_span bytes)
 	size_t length = bytes.at == NULL ? 0 : bytes.length;
 	size_t run = 0; /* where the bytes not yet copied begin */
 	for (size_t i = 0; i < length;) {
-		size_t sequence = at[i] < 0x80 ? 1 : utf8_sequence(at + i, length - i);
+		size_t sequence = weir_utf8_sequence(at + i, length - i);
 		i += sequence;
 		if (sequence > 0)
 			continue;
@@ -148,7 +152,7 @@ void weir_text_json(struct weir_text *text, struct weir_span bytes)
 			continue;
 		}
 		size_t control = weir_control_bytes(bytes.at + i, length - i);
-		size_t sequence = control == 0 && at[i] >= 0x80 ? utf8_sequence(at + i, length - i) : 0;
+		size_t sequence = control == 0 && at[i] >= 0x80 ? weir_utf8_sequence(at + i, length - i) : 0;
 		if (sequence > 0) {
 			i += sequence;
 			continue;

@@ -42,6 +42,9 @@ void weir_text_printf(struct weir_text *text, const char *format, ...) WEIR_PRIN
 /** "512 bytes", "26.0 MiB". */
 void weir_text_size(struct weir_text *text, uint64_t bytes);
 
+/** How many bytes the character of UTF-8 at `at` has; 0: none is whole there (no surrogate, nothing overlong). */
+size_t weir_utf8_sequence(const void *at, size_t left);
+
 /** As it stands, but each byte that is not part of valid UTF-8 as U+FFFD. */
 void weir_text_utf8(struct weir_text *text, struct weir_span bytes);
 

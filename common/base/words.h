@@ -48,6 +48,12 @@ static inline unsigned weir_control_code(const char *at, size_t bytes)
 	return bytes == 2 ? (unsigned)(byte[0] & 0x1F) << 6 | (byte[1] & 0x3F) : byte[0];
 }
 
+/**
+ * Whether a character of Unicode is not seen where it stands, or changes the order of what stands beside it: controls,
+ * format characters, separators of lines, and what Unicode calls default-ignorable. The archiver's page shows the same.
+ */
+bool weir_is_unseen(unsigned code);
+
 /** Makes each control character of a string, a line break too, a space. */
 void weir_words_clean(char *words);
 

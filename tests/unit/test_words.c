@@ -58,6 +58,19 @@ static void a_control_character_is_seen_where_it_is_whole(void **state)
 	assert_int_equal(2, weir_control_bytes("\xc2\x9b", 2));
 }
 
+static void letters_that_are_not_seen_are_known(void **state)
+{
+	(void)state;
+	static const unsigned unseen[] = {0,      0x1B,   0x7F,   0x9B,   0xAD,    0x200B,
+	                                  0x202E, 0x3164, 0xFE0F, 0xFFFB, 0x13430, 0xE0FFF};
+	static const unsigned seen[] = {' ',    '~',    0xA0,    0xEB,    0x33F,   0x2010,
+	                                0x674E, 0xFFFC, 0x1F600, 0xDFFFF, 0xE1000, 0x10FFFF};
+	for (size_t i = 0; i < sizeof unseen / sizeof *unseen; i++)
+		assert_true(weir_is_unseen(unseen[i]));
+	for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+		assert_false(weir_is_unseen(seen[i]));
+}
+
 static void errors_have_clean_words(void **state)
 {
 	(void)state;
@@ -77,6 +90,7 @@ int main(void)
 		cmocka_unit_test(what_turns_or_hides_writing_becomes_spaces),
 		cmocka_unit_test(all_else_stands_as_it_is),
 		cmocka_unit_test(a_control_character_is_seen_where_it_is_whole),
+		cmocka_unit_test(letters_that_are_not_seen_are_known),
 		cmocka_unit_test(errors_have_clean_words),
 	};
 	return cmocka_run_group_tests_name("words", tests, NULL, NULL);

@@ -148,9 +148,8 @@ static void put_json(struct list_command *command)
 /* Pads to a column from where it began. */
 static void pad(struct weir_text *text, size_t from, size_t width)
 {
-	do
-		weir_text_puts(text, " ");
-	while (text->length - from < width + 2);
+	words_pad(text, from, width);
+	weir_text_puts(text, "  ");
 }
 
 static void put_until(struct weir_text *text, int64_t until_ms)
@@ -193,22 +192,36 @@ static void put_cause(struct weir_text *text, struct weir_span json)
 	json_decref(decision);
 }
 
-static size_t width_of(const struct list_command *command, bool key)
+static void widen(size_t *width, size_t own)
 {
-	size_t width = 4;
+	*width = own < *width ? *width : own < WIDTH_MAX ? own : WIDTH_MAX;
+}
+
+/* What a key takes as it is shown. */
+static size_t columns_of(struct weir_text *shown, struct weir_span key)
+{
+	weir_text_clear(shown);
+	words_key(shown, key);
+	return words_columns(weir_text_span(shown));
+}
+
+/* The columns of zones and of keys. */
+static void find_widths(const struct list_command *command, size_t widths[2])
+{
+	struct weir_text shown = {0};
+	widths[0] = widths[1] = 4;
 	for (uint32_t i = 0; i < command->blocks.count; i++) {
 		const struct block_entry *entry = command->blocks.entries[i];
-		size_t own = key ? block_entry_key(entry).length : block_entry_zone(entry).length;
-		width = own > width ? own : width;
+		widen(&widths[0], block_entry_zone(entry).length);
+		widen(&widths[1], columns_of(&shown, block_entry_key(entry)));
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
-		size_t own = !key                  ? strlen(bucket->zone->name)
-		             : bucket->key != NULL ? bucket->key_bytes
-		                                   : 1 + WEIR_FINGERPRINT_DIGITS;
-		width = own > width ? own : width;
+		struct weir_span key = {bucket->key, bucket->key_bytes};
+		widen(&widths[0], strlen(bucket->zone->name));
+		widen(&widths[1], bucket->key != NULL ? columns_of(&shown, key) : 1 + WEIR_FINGERPRINT_DIGITS);
 	}
-	return width < WIDTH_MAX ? width : WIDTH_MAX;
+	weir_text_deinit(&shown);
 }
 
 static void put_row(struct weir_text *text, struct weir_span zone, const size_t *widths)
@@ -236,7 +249,8 @@ static void put_heading(struct weir_text *text, const size_t *widths)
 static void put_table(struct list_command *command)
 {
 	struct weir_text *text = &command->text;
-	size_t widths[] = {width_of(command, false), width_of(command, true)};
+	size_t widths[2];
+	find_widths(command, widths);
 	if (command->blocks.count + command->blocks.unnamed_count > 0)
 		put_heading(text, widths);
 	for (uint32_t i = 0; i < command->blocks.count; i++) {

@@ -8,10 +8,13 @@
 #include "common/json/units.h"
 #include "deploy/weir/terminal/local_zone.h"
 
+#include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 static void put_time(struct weir_text *text, int64_t time_ms, bool with_ms)
 {
@@ -58,17 +61,62 @@ void words_count(struct weir_text *text, uint64_t number)
 	}
 }
 
+/* The number of a whole character of UTF-8. */
+static unsigned code_of(const char *at, size_t bytes)
+{
+	static const unsigned char of_lead[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+	unsigned code = (unsigned char)at[0] & of_lead[bytes];
+	for (size_t i = 1; i < bytes; i++)
+		code = code << 6 | ((unsigned char)at[i] & 0x3F);
+	return code;
+}
+
 void words_key(struct weir_text *text, struct weir_span key)
 {
 	if (key.length == 0)
 		weir_text_puts(text, "(everyone)");
-	for (uint32_t i = 0; i < key.length; i++) {
-		unsigned char byte = (unsigned char)key.at[i];
-		if (byte >= 0x20 && byte < 0x7F)
-			weir_text_append(text, &byte, 1);
-		else
-			weir_text_printf(text, "\\x%02x", byte);
+	for (size_t i = 0; i < key.length;) {
+		const char *at = key.at + i;
+		size_t bytes = weir_utf8_sequence(at, key.length - i);
+		i += bytes > 0 ? bytes : 1;
+		if (bytes > 0 && !weir_is_unseen(code_of(at, bytes))) {
+			weir_text_append(text, at, bytes);
+			continue;
+		}
+		for (const char *end = key.at + i; at < end; at++)
+			weir_text_printf(text, "\\x%02x", (unsigned char)*at);
 	}
+}
+
+/* How a terminal counts: some letters take two columns, and some stand upon the one before them. */
+static locale_t letters;
+static pthread_once_t letters_once = PTHREAD_ONCE_INIT;
+
+static void find_letters(void)
+{
+	letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+size_t words_columns(struct weir_span words)
+{
+	pthread_once(&letters_once, find_letters);
+	locale_t before = letters != (locale_t)0 ? uselocale(letters) : (locale_t)0;
+	size_t columns = 0;
+	for (size_t i = 0, bytes; i<words.length; i += bytes> 0 ? bytes : 1) {
+		bytes = weir_utf8_sequence(words.at + i, words.length - i);
+		int width = bytes > 1 && before != (locale_t)0 ? wcwidth((wchar_t)code_of(words.at + i, bytes)) : 1;
+		columns += width >= 0 ? (size_t)width : 1;
+	}
+	if (before != (locale_t)0)
+		uselocale(before);
+	return columns;
+}
+
+void words_pad(struct weir_text *text, size_t from, size_t columns)
+{
+	size_t used = words_columns((struct weir_span){text->at + from, (uint32_t)(text->length - from)});
+	for (; used < columns; used++)
+		weir_text_puts(text, " ");
 }
 
 void words_key_value(struct weir_text *text, struct weir_span value)

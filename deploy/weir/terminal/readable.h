@@ -27,10 +27,15 @@ void words_time(struct weir_text *text, int64_t time_ms);
 /** The same with milliseconds. */
 void words_time_ms(struct weir_text *text, int64_t time_ms);
 
-/** A joined key: printable bytes as they stand, all others as \xNN. */
+/** A joined key: letters as they stand, so that they can be copied; each byte of what is unseen or no UTF-8 as \xNN. */
 void words_key(struct weir_text *text, struct weir_span key);
 /** One value of a key: an empty one as "". */
 void words_key_value(struct weir_text *text, struct weir_span value);
+
+/** How many columns of a terminal the words take. */
+size_t words_columns(struct weir_span words);
+/** Appends spaces until what stands behind text->at + from takes so many columns. */
+void words_pad(struct weir_text *text, size_t from, size_t columns);
 
 /** What a person wrote, in UTF-8: as it stands, but for control characters, which are \xNN. */
 void words_text(struct weir_text *text, const char *string);

@@ -45,12 +45,6 @@ static int64_t number_of(const json_t *object, const char *name)
 	return json_integer_value(json_object_get(object, name));
 }
 
-static void pad(struct weir_text *line, size_t from, size_t width)
-{
-	while (line->length - from < width)
-		weir_text_puts(line, " ");
-}
-
 /* To the right of a column of 12. */
 static void put_count(struct weir_text *line, const json_t *object, const char *name)
 {
@@ -59,7 +53,7 @@ static void put_count(struct weir_text *line, const json_t *object, const char *
 		weir_text_puts(&number, "?");
 	else
 		words_count(&number, (uint64_t)number_of(object, name));
-	pad(line, line->length, number.length < 12 ? 12 - number.length : 1);
+	words_pad(line, line->length, number.length < 12 ? 12 - number.length : 1);
 	weir_text_append(line, number.at, number.length);
 	weir_text_deinit(&number);
 }
@@ -71,7 +65,7 @@ static void put_key(struct weir_text *line, const json_t *key)
 		words_key(line, (struct weir_span){json_string_value(key), (uint32_t)json_string_length(key)});
 	else
 		weir_text_puts(line, "(all)");
-	pad(line, from, KEY_WIDTH);
+	words_pad(line, from, KEY_WIDTH);
 }
 
 /* A word of a server, which may be anyone's: without control characters; "?" where it is none. */
@@ -80,7 +74,7 @@ static void put_word(struct weir_text *line, const json_t *object, const char *n
 	const char *word = json_string_value(json_object_get(object, name));
 	size_t from = line->length;
 	words_text(line, word != NULL ? word : "?");
-	pad(line, from, width);
+	words_pad(line, from, width);
 }
 
 /* Whether a sample is of a span of time, not of what is now. */
@@ -162,7 +156,7 @@ static void put_zones(struct view *view, const json_t *sample)
 		weir_text_puts(line, chosen ? "> " : "  ");
 		put_word(line, zone, "zone", 0);
 		weir_text_puts(line, is_shadow(zone) ? " (shadow)" : "");
-		pad(line, 0, KEY_WIDTH);
+		words_pad(line, 0, KEY_WIDTH);
 		put_count(line, zone, "passed");
 		put_count(line, zone, "blocked");
 		put_count(line, zone, "late");
@@ -186,7 +180,7 @@ static void put_top(struct view *view, const json_t *sample)
 	put_word(line, sample, "by", 0);
 	weir_text_puts(line, is_span(sample) ? "" : " today");
 	weir_text_puts(line, shadow ? ", in shadow mode" : "");
-	pad(line, 0, KEY_WIDTH);
+	words_pad(line, 0, KEY_WIDTH);
 	if (is_span(sample))
 		weir_text_printf(line, "%12s%12s%12s", "PASSED", "BLOCKED", "LATE");
 	else
@@ -254,7 +248,7 @@ static void put_blocks(struct view *view, const json_t *sample)
 		weir_text_puts(line, "  ");
 		size_t from = line->length;
 		words_time(line, number_of(block, span ? "at_ms" : "until_ms"));
-		pad(line, from, 23);
+		words_pad(line, from, 23);
 		weir_text_puts(line, "  ");
 		put_word(line, block, "zone", 16);
 		weir_text_puts(line, "  ");
