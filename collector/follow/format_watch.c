@@ -22,7 +22,9 @@ static void end_window(struct format_watch *watch)
 
 static bool is_over(const struct format_watch *watch, int64_t now_ms)
 {
-	return watch->lines >= WINDOW_LINES || (watch->lines >= LINES_LEAST && now_ms - watch->began_ms >= WINDOW_MS);
+	bool wrong_from_the_start = !watch->fitted && !watch->changed && watch->malformed >= LINES_LEAST;
+	return wrong_from_the_start || watch->lines >= WINDOW_LINES ||
+	       (watch->lines >= LINES_LEAST && now_ms - watch->began_ms >= WINDOW_MS);
 }
 
 bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t malformed, int64_t now_ms)
@@ -36,6 +38,7 @@ bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t malfo
 		watch->began_ms = now_ms;
 	watch->lines += lines;
 	watch->malformed += malformed;
+	watch->fitted |= malformed < lines;
 	if (!is_over(watch, now_ms))
 		return ended;
 	end_window(watch);

@@ -4,8 +4,11 @@
  * its last lines could not be read, so its log is written in another one.
  *
  * It looks at a window of lines: a thousand, or what came within a minute where the
- * source has few, and at least ten within ten minutes: fewer than that say nothing. The share at which a format counts as changed is well above that
- * at which it fits again, so that a log with some foreign lines does not flap.
+ * source has few, and at least ten within ten minutes: fewer than that say nothing.
+ * Where no line has fitted since the start, ten are enough: a format that was wrong
+ * from the beginning is told at once. The share at which a format counts as changed
+ * is well above that at which it fits again, so that a log with some foreign lines
+ * does not flap.
  */
 #ifndef COLLECTOR_FORMAT_WATCH_H
 #define COLLECTOR_FORMAT_WATCH_H
@@ -15,6 +18,7 @@
 /* Of one source. Zero-initialised; of the thread that reads, but for `changed`. */
 struct format_watch {
 	_Atomic bool changed;
+	bool fitted;                         /* a line has */
 	uint64_t lines, malformed;           /* in the present window */
 	uint64_t last_lines, last_malformed; /* in the last whole one */
 	int64_t began_ms;                    /* monotonic: the window's first lines; 0: there are none */

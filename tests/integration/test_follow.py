@@ -98,6 +98,17 @@ def test_a_changed_format_is_one_line_until_it_fits_again(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_format_that_was_wrong_from_the_start_is_told_at_once(place):
+    """Ten lines are enough, and nobody waits a minute for it; fewer may be of a scanner."""
+    log, port = place.write("log", "time=1 user=zoe\n" * 9), free_port()
+    weir = follow(place, place.config(site(1), [source(log)], listen={"http": f"127.0.0.1:{port}"}))
+    until(lambda: (page := metrics.scrape(port)) and page.sum("weir_collector_malformed_total") == 9, "they are read", running=weir)
+    assert "do not fit" not in weir.said()
+    place.append("log", "time=2 user=zoe\n")
+    said(weir, '10 of the last 10 lines do not fit its "format"')
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_block_is_not_over_before_it_is_published(place):
     """Of a log with the times at which requests began: one that is just told counts from then on, an old one does not."""
     log = place.write("log", "")

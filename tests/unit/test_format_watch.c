@@ -12,7 +12,7 @@
 static void most_of_the_last_lines_malformed_is_a_change(void **state)
 {
 	(void)state;
-	struct format_watch watch = {0};
+	struct format_watch watch = {.fitted = true};
 	for (int i = 0; i < 9; i++)
 		assert_false(format_watch_add(&watch, 100, 100, 1000));
 	assert_false(watch.changed);
@@ -45,7 +45,7 @@ static void some_foreign_lines_are_none_and_nothing_flaps(void **state)
 static void a_source_with_few_lines_is_judged_by_the_minute(void **state)
 {
 	(void)state;
-	struct format_watch watch = {0};
+	struct format_watch watch = {.fitted = true};
 	for (int64_t s = 0; s < 60; s += 5)
 		assert_false(format_watch_add(&watch, 1, 1, s * 1000));
 	assert_true(format_watch_add(&watch, 1, 1, 60000));
@@ -55,6 +55,21 @@ static void a_source_with_few_lines_is_judged_by_the_minute(void **state)
 		assert_false(format_watch_add(&rare, 1, 1, s * 1000)); /* nine lines */
 	assert_true(format_watch_add(&rare, 1, 1, 540000));
 	assert_true(rare.changed);
+}
+
+static void a_format_that_never_fitted_is_told_at_once(void **state)
+{
+	(void)state;
+	struct format_watch watch = {0};
+	for (int64_t s = 0; s < 9; s++)
+		assert_false(format_watch_add(&watch, 1, 1, s));
+	assert_true(format_watch_add(&watch, 1, 1, 9));
+	assert_true(watch.changed);
+	assert_int_equal(10, watch.last_malformed);
+	for (int64_t s = 0; s < 900; s++) /* once; then as any other */
+		assert_false(format_watch_add(&watch, 1, 1, s));
+	struct format_watch mixed = {0};
+	assert_false(format_watch_add(&mixed, 30, 29, 0));
 }
 
 /* What is old says nothing of the form that lines have now. */
@@ -80,6 +95,7 @@ int main(void)
 		cmocka_unit_test(most_of_the_last_lines_malformed_is_a_change),
 		cmocka_unit_test(some_foreign_lines_are_none_and_nothing_flaps),
 		cmocka_unit_test(a_source_with_few_lines_is_judged_by_the_minute),
+		cmocka_unit_test(a_format_that_never_fitted_is_told_at_once),
 		cmocka_unit_test(a_window_does_not_last_for_a_night),
 	};
 	return cmocka_run_group_tests_name("format watch", tests, NULL, NULL);
