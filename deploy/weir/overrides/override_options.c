@@ -140,7 +140,7 @@ const struct weir_command_line override_lines[] = {
 			.about =
 				"Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
 				"\n"
-				"Without --zone, it does so in every zone whose key takes these values. The key starts from zero. A lift is published in any case; of a key that was not blocked it says so. An allow and an override of the key "
+				"Without --zone, it does so in every zone whose key takes these values. The key starts from zero. A lift is published in any case. An allow and an override of the key "
 				"stay in force. A network's lift ends the network's own block, and no block of a member; nor does a member's lift end that of a network.\n"
 				"\n" DONE_WHEN,
 			.operand = OPERAND(MEMBERS),

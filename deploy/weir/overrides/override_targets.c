@@ -62,25 +62,6 @@ void override_targets_deinit(struct override_targets *targets)
 	*targets = (struct override_targets){0};
 }
 
-static struct weir_span zone_of(const struct override_targets *targets, const struct override_target *target)
-{
-	return (struct weir_span){targets->keys.at + target->zone_at, target->zone_length};
-}
-
-static struct weir_span key_of(const struct override_targets *targets, const struct override_target *target)
-{
-	return (struct weir_span){targets->keys.at + target->key_at, target->key_length};
-}
-
-bool override_targets_have(const struct override_targets *targets, const struct override_command *command)
-{
-	for (size_t i = 0; i < targets->count; i++)
-		if (weir_span_equal(zone_of(targets, &targets->all[i]), weir_span_of(command->zone)) &&
-		    weir_span_equal(key_of(targets, &targets->all[i]), override_key(command)))
-			return true;
-	return false;
-}
-
 bool override_targets_take(const struct override_targets *targets, size_t place, const struct weir_policy *policy,
                            struct override_command *command)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is blocked before `weir lift` lifts: the keys that `weir list` lists, which --all lifts all. */
+/* The keys that `weir lift --all` lifts: those that `weir list` lists. */
 #ifndef DEPLOY_WEIR_OVERRIDES_OVERRIDE_TARGETS_H
 #define DEPLOY_WEIR_OVERRIDES_OVERRIDE_TARGETS_H
 
@@ -19,9 +19,6 @@ struct override_targets {
 WEIR_MUST_USE enum weir_status override_targets_read(const struct override_options *options,
                                                      struct override_targets *targets, struct weir_error *error);
 void override_targets_deinit(struct override_targets *targets);
-
-/** Whether the key of a command is blocked in its zone. @return false, too, if nobody can say: see `unnamed` */
-bool override_targets_have(const struct override_targets *targets, const struct override_command *command);
 
 /** Puts zone and key of one into a command. @return false: the policy has the zone no more */
 bool override_targets_take(const struct override_targets *targets, size_t place, const struct weir_policy *policy,
