@@ -85,11 +85,23 @@ static const char *find_name(const struct format *format, struct weir_span line,
 
 enum { DEPTH_MAX = 8, NAME_BYTES = 64 };
 
-/* Adds a member's name to a pointer, its own '~' and '/' escaped. @return false: it is too long */
+/* Whether a letter may stand in a pointer that is shown, and put into a configuration as it stands. */
+static bool is_plain(char letter)
+{
+	return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+}
+
+/*
+ * Adds a member's name to a pointer, its own '~' and '/' escaped. Whoever writes lines may have chosen it.
+ *
+ * @return false: it is too long, or not for a terminal
+ */
 static bool put_step(char pointer[NAME_BYTES], size_t length, const char *name)
 {
+	if (length + 3 > NAME_BYTES)
+		return false;
 	pointer[length++] = '/';
-	for (; *name != '\0' && length + 3 < NAME_BYTES; name++) {
+	for (; is_plain(*name) && length + 3 < NAME_BYTES; name++) {
 		bool escaped = *name == '~' || *name == '/';
 		if (escaped)
 			pointer[length++] = '~';
@@ -151,10 +163,10 @@ static bool place_of(const struct format *body, struct weir_span line, const cha
 	size_t length = from != NULL ? (size_t)(line.at + line.length - from) : 0;
 	json_t *object = from != NULL ? json_loadb(from, length, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL) : NULL;
 	bool dots = follow_dots(object, but, address, place);
-	bool within = !dots && name != NULL && json_object_get(object, name) == NULL &&
-	              find_member(object, name, address, 0, place, 0);
-	if (!dots && !within)
-		snprintf(place, NAME_BYTES, "%s", name != NULL ? name : "");
+	bool deep = !dots && name != NULL && object != NULL && json_object_get(object, name) == NULL;
+	bool within = deep && find_member(object, name, address, 0, place, 0);
+	if (!dots && !within) /* a name that lies deep is no member's, and its pointer not for a terminal */
+		snprintf(place, NAME_BYTES, "%s", name != NULL && !deep ? name : "");
 	json_decref(object);
 	return place[0] != '\0';
 }

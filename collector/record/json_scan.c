@@ -252,8 +252,13 @@ static struct weir_span join_strings(const struct walk *walk, const char *array,
 	return list;
 }
 
-/* The bytes of an array of numbers; it ends before `behind`. Absent: an element is none. */
-static struct weir_span take_numbers(const struct walk *walk, const char *at, const char *behind)
+/*
+ * The bytes of an array of numbers, the first of which is at `at`; what it stands in ends before `behind`, with a `]`. Absent:
+ * an element is none.
+ *
+ * @param end  set to the array's own `]`, unless it is absent
+ */
+static struct weir_span take_numbers(const struct walk *walk, const char *at, const char *behind, const char **end)
 {
 	struct unescape_scratch *scratch = &walk->scan->scratch;
 	char *begin = unescape_room(scratch, walk->length), *out = begin;
@@ -262,12 +267,13 @@ static struct weir_span take_numbers(const struct walk *walk, const char *at, co
 		unsigned number = 0;
 		for (; at < behind && *at >= '0' && *at <= '9' && number <= UINT8_MAX; at++)
 			number = number * 10 + (unsigned)(*at - '0');
-		const char *end = skip_blanks(at, behind);
-		if (at == digits || number > UINT8_MAX || (*end != ',' && *end != ']'))
+		const char *next = skip_blanks(at, behind);
+		if (at == digits || number > UINT8_MAX || (*next != ',' && *next != ']'))
 			return (struct weir_span){0};
 		*out++ = (char)number;
-		at = end + (*end == ',');
+		at = next + (*next == ',');
 	}
+	*end = at;
 	scratch->used += (uint32_t)(out - begin);
 	return (struct weir_span){.at = begin, .length = (uint32_t)(out - begin)};
 }
@@ -276,23 +282,22 @@ static struct weir_span take_numbers(const struct walk *walk, const char *at, co
 static struct weir_span take_bytes(const struct walk *walk, const char *array, const char *behind, bool last)
 {
 	struct weir_span value = {0};
-	const char *at = skip_blanks(array + 1, behind);
+	const char *at = skip_blanks(array + 1, behind), *end;
 	if (*at != '"' && *at != '[')
-		return take_numbers(walk, at, behind);
+		return take_numbers(walk, at, behind, &end);
 	while (last && *at != ']') {
-		bool escaped = false, list = *at == '[';
-		const char *begin = at + 1, *end = NULL;
-		if (*at == '"')
-			end = weir_find_string_end(begin, behind, &escaped);
-		else if (list)
-			end = memchr(begin, ']', (size_t)(behind - begin));
+		bool escaped = false;
+		const char *begin = at + 1;
+		end = NULL;
+		if (*at == '[') {
+			value = take_numbers(walk, begin, behind, &end);
+		} else if (*at == '"' && (end = weir_find_string_end(begin, behind, &escaped)) != NULL) {
+			value = (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
+			if (escaped)
+				value = unescape(&walk->scan->scratch, value, walk->length, true);
+		}
 		if (end == NULL)
 			return (struct weir_span){0};
-		value = (struct weir_span){.at = begin, .length = (uint32_t)(end - begin)};
-		if (list)
-			value = take_numbers(walk, begin, end + 1);
-		else if (escaped)
-			value = unescape(&walk->scan->scratch, value, walk->length, true);
 		at = skip_blanks(end + 1, behind);
 		if (*at != ',' && *at != ']')
 			return (struct weir_span){0};

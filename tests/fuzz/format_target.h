@@ -71,6 +71,22 @@ static inline void target_check_record(const struct target *target, const struct
 	}
 }
 
+/* What is said of a line is a string that may stand on a terminal. */
+static inline void target_check_help(const struct format *format, enum format_reason reason, struct weir_span line)
+{
+	char words[FORMAT_HELP_BYTES];
+	for (int of_client = 0; of_client < 2; of_client++) {
+		memset(words, 'x', sizeof words);
+		if (of_client)
+			format_help_client(format, line, words);
+		else
+			format_help(format, reason, line, words);
+		require(memchr(words, '\0', sizeof words) != NULL);
+		for (const char *at = words; *at != '\0'; at++)
+			require(*at >= ' ' && *at <= '~');
+	}
+}
+
 /* Calls `check`, which may be NULL, with each line that is a record. */
 static inline void target_run(struct target *target, const uint8_t *data, size_t size,
                               void (*check)(struct target *target, const char *line, uint32_t length,
@@ -95,6 +111,8 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		if (reason == FORMAT_OK)
 			target_check_record(target, &record);
 		target->parsed = format;
+		if (reason != FORMAT_SKIP)
+			target_check_help(format, reason, (struct weir_span){.at = line, .length = (uint32_t)length});
 		if (check != NULL)
 			check(target, line, (uint32_t)length, reason, &record);
 		/* What is wanted of a line does not change what it is. */

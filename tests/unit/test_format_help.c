@@ -100,6 +100,20 @@ static void what_lies_within_an_object_is_named_by_a_pointer(void **state)
 		assert_help(cases[i].config, NULL, cases[i].line, true, cases[i].said);
 }
 
+/* Who writes a line may have chosen its names: they neither leave a buffer nor reach a terminal. */
+static void names_that_are_long_or_no_words_are_not_said(void **state)
+{
+	(void)state;
+	static const char *const lines[] = {
+		"{\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\":{\"\":{\"\":{\"\":{\"\":{\"\":{\"\":{\"timestamp\":1}}}}}}}}",
+		"{\"a\":{\"\\u001b]0;x\":{\"timestamp\":1}}}",
+		"{\"a\":{\"\\n\":{\"timestamp\":1}}}",
+		"{\"a\":{\"\\\"}\":{\"timestamp\":1}}}",
+	};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		assert_help("\"json\"", NULL, lines[i], false, "");
+}
+
 static void an_object_behind_a_header_is_told(void **state)
 {
 	(void)state;
@@ -149,6 +163,7 @@ int main(void)
 		cmocka_unit_test(the_name_of_the_time_is_found),
 		cmocka_unit_test(the_name_of_the_client_is_found),
 		cmocka_unit_test(what_lies_within_an_object_is_named_by_a_pointer),
+		cmocka_unit_test(names_that_are_long_or_no_words_are_not_said),
 		cmocka_unit_test(an_object_behind_a_header_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,8 +230,8 @@ static void values_that_are_no_strings(void **state)
 	assert_reason(&fixture, ENTRY(",\"MESSAGE\":[[117,115,101,114,61,66],\"user=C\" ]"), FORMAT_OK);
 	assert_field(&fixture, "user", "C");
 	/* No bytes at all. */
-	static const char *const others[] = {"[256]",  "[-1]",     "[1.5]",     "[1,\"a\"]",
-	                                     "[null]", "[[1],{}]", "{\"a\":1}", "NaN"};
+	static const char *const others[] = {"[256]",    "[-1]",      "[1.5]", "[1,\"a\"]",         "[null]",
+	                                     "[[1],{}]", "{\"a\":1}", "NaN",   "[[\"],\"],\",[x\"]"};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		char line[128];
 		snprintf(line, sizeof line, ENTRY(",\"MESSAGE\":%s"), others[i]);
