@@ -146,7 +146,7 @@ static void tell_left_out(struct collector *collector, const struct record_reade
 static void read_on(struct collector *collector, struct record_reader *reader)
 {
 	int64_t now_ms = weir_wall_ms();
-	uint64_t lines = reader->counts.lines, malformed = count_malformed(reader);
+	uint64_t lines = reader->counts.lines, records = reader->counts.records, malformed = count_malformed(reader);
 	uint64_t left_out = reader->counts.malformed[FORMAT_LEFT_OUT];
 	struct format_watch *watch = &collector->formats[reader->source_place];
 	collector->interrupted = NULL;
@@ -155,7 +155,8 @@ static void read_on(struct collector *collector, struct record_reader *reader)
 	record_reader_take(reader, now_ms);
 	if (!going(collector))
 		collector->interrupted = reader;
-	if (format_watch_add(watch, reader->counts.lines - lines, count_malformed(reader) - malformed, weir_monotonic_ms()))
+	if (format_watch_add(watch, reader->counts.lines - lines, reader->counts.records - records,
+	                     count_malformed(reader) - malformed, weir_monotonic_ms()))
 		tell_format(collector, watch, reader);
 	tell_left_out(collector, reader, reader->counts.malformed[FORMAT_LEFT_OUT] - left_out);
 }

@@ -27,7 +27,7 @@ static bool is_over(const struct format_watch *watch, int64_t now_ms)
 	       (watch->lines >= LINES_LEAST && now_ms - watch->began_ms >= WINDOW_MS);
 }
 
-bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t malformed, int64_t now_ms)
+bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t records, uint64_t malformed, int64_t now_ms)
 {
 	bool ended = is_over(watch, now_ms); /* a silence has ended it: these lines are of the next one */
 	if (ended)
@@ -38,7 +38,7 @@ bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t malfo
 		watch->began_ms = now_ms;
 	watch->lines += lines;
 	watch->malformed += malformed;
-	watch->fitted |= malformed < lines;
+	watch->fitted |= records > 0;
 	if (!is_over(watch, now_ms))
 		return ended;
 	end_window(watch);

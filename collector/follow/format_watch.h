@@ -28,9 +28,10 @@ struct format_watch {
 /**
  * Counts lines that were read.
  *
- * @param malformed  those of them that are no records
+ * @param records    those of them that fitted
+ * @param malformed  those that did not; others are empty, or heads, or what the format skips
  * @return whether a window is over: `changed` is then as of it
  */
-bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t malformed, int64_t now_ms);
+bool format_watch_add(struct format_watch *watch, uint64_t lines, uint64_t records, uint64_t malformed, int64_t now_ms);
 
 #endif
