@@ -62,7 +62,7 @@ static const struct weir_argument_section sections[] = {
      "rows are removed."},
 	{"Which keys",
      "A zone whose key has the same fields and more has many keys with these values (203.0.113.9 and /login): those "
-     "that the archive has are removed, up to 500 in a run. Where keys are hashed, or there is no archive, such zones are "
+     "that the archive has are removed, up to 1,500 of a zone in a run. Where keys are hashed, or there is no archive, such zones are "
      "named, and their keys have to be given whole.\n"
      "\n"
      "A zone that counts a network as one (prefix4, prefix6) has one key for all its members: it is shared, so with one "
@@ -202,7 +202,10 @@ static enum weir_status run(struct forget *forget, struct weir_error *error)
 			status = forget_find_wider(forget, error);
 	}
 	if (status == WEIR_OK && done < forget->zone_count)
-		weir_text_puts(&forget->unfound, "keys with these values come all the time: run it again for the newest\n");
+		weir_text_puts(&forget->unfound,
+		               "more keys have these values, or come all the time: run it again for the rest\n");
+	if (status == WEIR_OK)
+		forget->zone_count = done; /* the rows of others are how the next run finds them */
 	return status == WEIR_OK ? remove_rows(forget, error) : status;
 }
 

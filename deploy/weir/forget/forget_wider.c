@@ -210,8 +210,8 @@ static bool is_archived(const struct forget *forget)
 	const struct backend *backend = &forget->backend;
 	struct weir_error ignored; /* who cannot read this cannot read the keys, and says so */
 	bool archived = false;
-	if (backend->config != NULL)
-		return backend->kind == BACKEND_CLUSTER || backend->config->archiver.enabled;
+	if (backend->config != NULL && (backend->config->archiver.enabled || backend->kind != BACKEND_CLUSTER))
+		return backend->config->archiver.enabled; /* a cluster's archiver may have another configuration */
 	return backend->store->ops->query(backend->store, WEIR_SQL_SELECT "zone_id FROM zone_hourly LIMIT 1", NULL, 0,
 	                                  take_any, &archived, &ignored) != WEIR_OK ||
 	       archived;
