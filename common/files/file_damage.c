@@ -11,6 +11,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { NAMES_MOST = 99 };
 
 static const char to_start[] = ". To start: ";
 
@@ -46,13 +49,24 @@ enum weir_status weir_damage_move(struct weir_error *error, const char *path, co
 	return weir_damage_move_then(error, path, lost, "");
 }
 
+/* A name beside the file that nothing has: what was moved away before stays. @return WEIR_INVALID: there is none */
+static enum weir_status free_name(const char *path, char moved[WEIR_PATH_BYTES])
+{
+	char directory[WEIR_PATH_BYTES];
+	struct stat about;
+	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+	enum weir_status status = weir_directory_of(path, directory, NULL);
+	if (status == WEIR_OK)
+		status = weir_path_format(moved, NULL, "%s/damaged-%s", directory, name);
+	for (int i = 2; status == WEIR_OK && lstat(moved, &about) == 0; i++)
+		status = i <= NAMES_MOST ? weir_path_format(moved, NULL, "%s/damaged-%s.%d", directory, name, i) : WEIR_INVALID;
+	return status;
+}
+
 enum weir_status weir_damage_move_then(struct weir_error *error, const char *path, const char *lost, const char *then)
 {
-	char directory[WEIR_PATH_BYTES], moved[WEIR_PATH_BYTES];
-	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL ||
-	    weir_directory_of(path, directory, NULL) != WEIR_OK ||
-	    weir_path_format(moved, NULL, "%s/damaged-%s", directory, name) != WEIR_OK)
+	char moved[WEIR_PATH_BYTES];
+	if (error == NULL || weir_damage_find_remedy(error->text, NULL) != NULL || free_name(path, moved) != WEIR_OK)
 		return error != NULL ? error->status : WEIR_INVALID;
 	return weir_damage_without(error, lost, "mv %s %s%s%s (runbook: state-file-damaged)", weir_shell_word(path).text,
 	                           weir_shell_word(moved).text, then[0] != '\0' ? " && " : "", then);

@@ -15,7 +15,7 @@
 /**
  * Adds to an error how to start without a file: by moving it away. An error that says what to do stays as it is.
  *
- * @param path  of a file or a directory, which is moved to "damaged-NAME" beside it
+ * @param path  of a file or a directory, which is moved to "damaged-NAME" beside it, or "damaged-NAME.2"
  * @param lost  what a start without it costs: "nothing is lost: weir writes it again"
  * @return the error's status
  */
