@@ -52,8 +52,8 @@ static void report_unread(struct once *once)
 		struct record_counts counts = {0};
 		const char *refused = source_counts(streams, count, &counts);
 		uint64_t malformed = record_counts_malformed(&counts);
-		if (counts.records > 0 || malformed * 2 <= counts.lines)
-			continue; /* lines that a format skips are no fault */
+		if (counts.records > 0 || malformed == 0)
+			continue;
 		once->source_failed = true;
 		weir_log(once->log, WEIR_LOG_ERROR, "collector",
 		         "%s%s: none of %llu lines became an event, as %llu do not fit the source's format. `weir validate` "
@@ -294,7 +294,7 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
 	progress_clear(progress);
-	if (finished && options->watch == NULL)
+	if (status == WEIR_OK && options->watch == NULL)
 		report_unread(&once);
 	enum weir_exit code = WEIR_EXIT_INTERRUPTED;
 	if (finished)

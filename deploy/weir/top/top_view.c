@@ -19,12 +19,18 @@ struct view {
 };
 
 /* How many of a text's bytes fill at most so many columns. */
-static size_t cut(const struct weir_text *line, unsigned columns)
+static size_t cut(const struct weir_text *line, size_t columns)
 {
 	size_t at = 0;
-	for (unsigned column = 0; at < line->length; at++)
-		if (((unsigned char)line->at[at] & 0xC0) != 0x80 && column++ == columns)
+	while (at < line->length) {
+		size_t letter = weir_utf8_sequence(line->at + at, line->length - at);
+		letter += letter == 0;
+		size_t wide = words_columns((struct weir_span){line->at + at, (uint32_t)letter});
+		if (wide > columns)
 			break;
+		columns -= wide;
+		at += letter;
+	}
 	return at;
 }
 
