@@ -57,6 +57,21 @@ static bool all_lack(const struct judge *judge, const char *field)
 	return judge->take_count > 0;
 }
 
+/* "no source provides the field "ipp" (did you mean "ip"?)" */
+static void put_lack(struct weir_text *words, const struct judge *judge, const char *field)
+{
+	const char *names[WEIR_FIELD_MAX + 1];
+	size_t count = 0;
+	for (uint32_t i = 0; i < judge->fields.count; i++)
+		if (!all_lack(judge, judge->fields.names[i]))
+			names[count++] = judge->fields.names[i];
+	names[count] = NULL;
+	const char *near = weir_nearest_name(field, names);
+	weir_text_printf(words, "no source%s provides the field \"%.80s\"", judge->of_these, field);
+	if (near != NULL)
+		weir_text_printf(words, " (did you mean \"%s\"?)", near);
+}
+
 /* @param words  are let go */
 static void tell_words(const struct judge *judge, const char *member, struct weir_text *words)
 {
@@ -69,16 +84,16 @@ static void tell_words(const struct judge *judge, const char *member, struct wei
 static void tell_lack(const struct judge *judge, const char *member, const char *field, const char *so)
 {
 	struct weir_text words = {0};
-	weir_text_printf(&words, "no source%s provides the field \"%.80s\", so %s%s", judge->of_these, field, so,
-	                 judge->here);
+	put_lack(&words, judge, field);
+	weir_text_printf(&words, ", so %s%s", so, judge->here);
 	tell_words(judge, member, &words);
 }
 
 static void tell_unmatched(const struct judge *judge, const char *field)
 {
 	struct weir_text words = {0};
-	weir_text_printf(&words, "never matches%s: no source%s provides the field \"%.80s\"", judge->here, judge->of_these,
-	                 field);
+	weir_text_printf(&words, "never matches%s: ", judge->here);
+	put_lack(&words, judge, field);
 	tell_words(judge, NULL, &words);
 }
 

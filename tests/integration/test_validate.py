@@ -337,18 +337,18 @@ def test_a_zone_that_no_source_can_match_is_said(place):
     lacks = 'never matches: no source provides the field "%s"'
     listen = {"resp": "127.0.0.1:0"}
     for members, sources, more, expected in (
-            ({"key": ("IP",)}, [log], {}, {"zones[0]": lacks % "IP"}),
+            ({"key": ("IP",)}, [log], {}, {"zones[0]": lacks % "IP" + ' (did you mean "ip"?)'}),
             ({"key": ("country",)}, [log, auth], {}, {"zones[0]": lacks % "country"}),
-            ({"match": {"agnt": ["x"]}}, [log], {}, {"zones[0]": lacks % "agnt"}),
-            ({"match": {"methode": ["POST"]}}, [log], {}, {"zones[0]": lacks % "methode"}),
+            ({"match": {"agnt": ["x"]}}, [log], {}, {"zones[0]": lacks % "agnt" + ' (did you mean "agent"?)'}),
+            ({"match": {"methode": ["POST"]}}, [log], {}, {"zones[0]": lacks % "methode" + ' (did you mean "method"?)'}),
             ({"match": {"event": ["Failed"], **login}}, [auth], {}, {"zones[0]": lacks % "path"}),
             ({"match": login, "sources": ["ssh"]}, [log, auth], {}, {"zones[0]": lacks % "path"}),
             ({"match": {"agnt": {"not": ["x"]}}}, [log], {},
-             {"zones[0].match.agnt": 'no source provides the field "agnt", so "not" holds for every record'}),
+             {"zones[0].match.agnt": 'no source provides the field "agnt" (did you mean "agent"?), so "not" holds for every record'}),
             ({"match": login}, [log, auth], {}, {}),
             ({"key": ("IP",)}, [], {}, {}),
             ({"key": ("IP",)}, [{**log, "format": "json"}], {}, {}),
-            ({"key": ("IP",), "feed": "log"}, [log], {"listen": listen}, {"zones[0]": lacks % "IP"}),
+            ({"key": ("IP",), "feed": "log"}, [log], {"listen": listen}, {"zones[0]": lacks % "IP" + ' (did you mean "ip"?)'}),
             ({"key": ("IP",)}, [log], {"listen": listen}, {})):
         zones = [zone("site", limits, **members)]
         said = warnings(place, zones, sources, **more)
@@ -438,6 +438,10 @@ def test_sources_say_which_files_are_there(place):
     said = [warning["words"] for warning in found["warnings"] if warning["path"] == "sources[0]"]
     assert said == [f"{place.path('none*.log')} matches no file now",
                     f"cannot find {place.path('missing.log')} now: No such file or directory"], said
+    for path, words_ in (("~/a.log", "; ~ stands for no directory here: write it out"), ("$HOME/a.log", "; variables are not put in"),
+                         (place.path("{a,b}.log"), "; {} stands for no names here: give a list of paths")):
+        (warning,) = report(place, [zone("site", [sliding(1, "1m")])], [source(path)])["warnings"]
+        assert words_ in warning["words"], warning
 
 
 def test_what_trusts_everybody_and_groups_no_address_is_said(place):

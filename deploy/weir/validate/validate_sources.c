@@ -138,6 +138,18 @@ static void warn_source(struct validate_report *report, size_t place, struct wei
 	validate_warn(report, path, words);
 }
 
+/* What a shell would have made of a path. */
+static void put_shell_words(struct weir_text *words, const char *path)
+{
+	const char *brace = strchr(path, '{');
+	if (path[0] == '~')
+		weir_text_puts(words, "; ~ stands for no directory here: write it out");
+	else if (path[0] == '$')
+		weir_text_puts(words, "; variables are not put in here: write the directory out");
+	else if (brace != NULL && strchr(brace, '}') != NULL)
+		weir_text_puts(words, "; {} stands for no names here: give a list of paths, or * ? and []");
+}
+
 /* What a stream stands for: a file that is there, or a path that names nothing. */
 static enum weir_status inspect_file(struct sampling *sampling, size_t place, struct source_stream *stream,
                                      struct weir_error *error)
@@ -151,6 +163,7 @@ static enum weir_status inspect_file(struct sampling *sampling, size_t place, st
 			weir_text_printf(&words, "%s matches no file now", stream->name);
 		else
 			weir_text_printf(&words, "cannot find %s now: %s", stream->name, weir_errno_words(reason));
+		put_shell_words(&words, stream->name);
 		warn_source(sampling->report, place, &words);
 		return WEIR_OK;
 	}
