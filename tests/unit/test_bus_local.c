@@ -425,6 +425,12 @@ static void a_damaged_number_of_partitions_is_told_as_such(void **state)
 		assert_non_null(strstr(fixture->error.text, "/partitions is damaged: "));
 		assert_non_null(strstr(fixture->error.text, "/damaged-partitions (runbook: state-file-damaged)"));
 	}
+	/* what was moved away before stays */
+	char moved[512];
+	snprintf(moved, sizeof moved, "%s/damaged-partitions", fixture->directory);
+	fclose(fopen(moved, "w"));
+	assert_int_equal(WEIR_INVALID, weir_bus_local_open(fixture->directory, &fixture->options, &bus, &fixture->error));
+	assert_non_null(strstr(fixture->error.text, "/damaged-partitions.2 (runbook: state-file-damaged)"));
 	FILE *file = fopen(path, "w");
 	fputs("4\n", file);
 	fclose(file);
