@@ -503,6 +503,43 @@ static void a_torn_tail_of_ids_is_cut(void **state)
 	push_ids_free(ids);
 }
 
+/* Opens the ids at a moment, expects so many to be known, and saves one more. */
+static void save_one_more(int64_t now_ms, size_t known, uint64_t offset)
+{
+	struct push_ids *ids;
+	struct weir_error error;
+	struct push_id id = {.at_ms = now_ms, .offset = offset};
+	memcpy(id.hash, &offset, sizeof offset);
+	if (push_ids_open(directory, now_ms, &ids, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	assert_int_equal(push_ids_count(ids), known);
+	push_ids_add(ids, &id, now_ms);
+	assert_int_equal(push_ids_save(ids, offset + 1, now_ms, &error), WEIR_OK);
+	push_ids_free(ids);
+}
+
+/* The file is an hour old, so the next is begun without a write to it. */
+static void a_torn_tail_of_ids_is_cut_where_the_next_file_is_begun(void **state)
+{
+	(void)state;
+	const int64_t later_ms = PUSH_IDS_KEPT_MS + 10;
+	char path[96];
+	snprintf(path, sizeof path, "%s/ids-1", directory);
+	save_one_more(0, 0, 0);
+	save_one_more(0, 1, 1);
+	assert_int_equal(truncate(path, 16 + 48 + 7), 0);
+	save_one_more(later_ms, 0, 2);
+	save_one_more(later_ms, 1, 3);
+	assert_int_equal(bytes_of_ids(), 16 + 48);
+	/* A file without its whole head has none of the ids of the one before. */
+	snprintf(path, sizeof path, "%s/ids-2", directory);
+	assert_int_equal(truncate(path, 7), 0);
+	save_one_more(later_ms, 0, 4);
+	save_one_more(later_ms, 1, 5);
+	snprintf(path, sizeof path, "%s/ids-3", directory);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 /* ---- a batch that comes and is read while the status is asked for ---- */
 
 static struct push_spool *asked;
@@ -723,6 +760,7 @@ int main(void)
 		TEST(what_was_read_before_a_start_is_no_lag),
 		TEST(ids_are_forgotten_after_an_hour),
 		TEST(a_torn_tail_of_ids_is_cut),
+		TEST(a_torn_tail_of_ids_is_cut_where_the_next_file_is_begun),
 		TEST(no_batch_waits_where_one_is_read_meanwhile),
 		TEST(ids_are_on_disk_after_a_full_disk_wherever_it_was_full),
 		TEST(a_long_batch_with_an_id_is_stored_in_parts_once),

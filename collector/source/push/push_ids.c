@@ -258,7 +258,6 @@ static bool take_records(struct push_ids *ids, const uint8_t *bytes, size_t leng
 	struct push_id id;
 	if (length < HEAD_BYTES || memcmp(bytes, first_line, HEAD_BYTES) != 0)
 		return false;
-	ids->file_ids = 0;
 	for (*end = HEAD_BYTES; length - *end >= RECORD_BYTES && get_record(bytes + *end, &id); *end += RECORD_BYTES) {
 		if (ids->file_ids++ == 0)
 			ids->file_begun_ms = id.at_ms;
@@ -267,7 +266,10 @@ static bool take_records(struct push_ids *ids, const uint8_t *bytes, size_t leng
 	return *end == length;
 }
 
-/* Whether a whole record stands behind one that is not: a torn tail has none, as a record at a time is written there. */
+/*
+ * Whether a whole record stands behind one that is not. A crash of weir alone leaves no such tail; a power loss may, as
+ * thousands of records are written at once, and a disk may keep the later ones.
+ */
 static bool is_damaged(const uint8_t *bytes, size_t length, size_t end)
 {
 	struct push_id id;
@@ -283,6 +285,7 @@ static enum weir_status read_file(struct push_ids *ids, uint64_t number, int64_t
 {
 	char path[WEIR_PATH_BYTES], *bytes = NULL;
 	size_t length, end = 0;
+	ids->file_ids = 0;
 	enum weir_status status = file_path(ids, number, path, error);
 	if (status == WEIR_OK)
 		status = weir_durable_read(path, FILE_MOST_BYTES, &bytes, &length, error);
@@ -292,8 +295,8 @@ static enum weir_status read_file(struct push_ids *ids, uint64_t number, int64_t
 		return status;
 	bool whole = take_records(ids, (const uint8_t *)bytes, length, now_ms, &end);
 	if (!whole && is_damaged((const uint8_t *)bytes, length, end))
-		snprintf(ids->doubt, sizeof ids->doubt, "%s is damaged at byte %zu, and what stands behind is not known: %s",
-		         path, end, known_less);
+		snprintf(ids->doubt, sizeof ids->doubt,
+		         "%s may be damaged at byte %zu, and what stands behind is not known: %s", path, end, known_less);
 	free(bytes);
 	if (!whole && number != ids->newest_file) {
 		status = weir_fail(error, WEIR_INVALID, "%s is damaged at byte %zu", path, end);
@@ -391,10 +394,24 @@ void push_ids_free(struct push_ids *ids)
 	free(ids);
 }
 
+/* Cuts the newest file behind what is whole: of one that is not the newest, a start refuses a torn tail. */
+static enum weir_status cut_newest(struct push_ids *ids, struct weir_error *error)
+{
+	enum weir_status status = ids->fd >= 0 ? WEIR_OK : open_newest(ids, error);
+	if (status == WEIR_OK && fsync(ids->fd) != 0) {
+		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", ids->directory, weir_errno_words(errno));
+		close_file(ids);
+	}
+	return status;
+}
+
 /* Begins the next file, and removes those that are too old to matter. */
-static void succeed(struct push_ids *ids)
+static enum weir_status succeed(struct push_ids *ids, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
+	enum weir_status status = ids->newest_file != 0 ? cut_newest(ids, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
 	close_file(ids);
 	ids->newest_file++;
 	ids->file_bytes = ids->file_ids = 0;
@@ -403,14 +420,18 @@ static void succeed(struct push_ids *ids)
 	for (; ids->newest_file - ids->oldest_file >= FILES_KEPT; ids->oldest_file++)
 		if (file_path(ids, ids->oldest_file, path, NULL) == WEIR_OK)
 			unlink(path);
+	return WEIR_OK;
 }
 
 /* Has a file to write to. @param first_ms  when the id that is written next came */
 static enum weir_status prepare(struct push_ids *ids, int64_t first_ms, int64_t now_ms, struct weir_error *error)
 {
+	enum weir_status status = WEIR_OK;
 	if (ids->newest_file == 0 || ids->file_ids >= FILE_MOST_IDS ||
 	    (ids->file_ids > 0 && ids->file_begun_ms < now_ms - PUSH_IDS_KEPT_MS))
-		succeed(ids);
+		status = succeed(ids, error);
+	if (status != WEIR_OK)
+		return status;
 	if (ids->file_ids == 0)
 		ids->file_begun_ms = first_ms;
 	return ids->fd >= 0 ? WEIR_OK : open_newest(ids, error);

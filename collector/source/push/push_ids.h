@@ -40,7 +40,7 @@ struct push_ids;
  */
 WEIR_MUST_USE enum weir_status push_ids_open(const char *directory, int64_t now_ms, struct push_ids **ids,
                                              struct weir_error *error);
-/** What of the newest file is damaged, and what that costs; "": nothing. Its next writing cuts it there. */
+/** What of the newest file may be damaged, and what that costs; "": nothing. Its next writing cuts it there. */
 const char *push_ids_doubt(const struct push_ids *ids);
 /** NULL is fine. Writes nothing. */
 void push_ids_free(struct push_ids *ids);
