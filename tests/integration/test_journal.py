@@ -347,6 +347,18 @@ def test_long_fields_are_fields(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_long_fields_leave_room_for_the_message_when_they_are_escaped(place):
+    """A quote becomes two bytes, a control byte six: who fills a field with them hides no line."""
+    require_journals()
+    hidden = [journal.entry(number, json.dumps({"user": name}), **{f"FIELD_{i}": bad * length for i in range(fields)})
+              for name, bad, length, fields in (("quotes", '"', 32000, 1), ("control", "\1", 4000, 9))
+              for number in range(4)]
+    journal.write_whole(place.path("journal", "system.journal"), hidden)
+    weir, _ = start(place, [source(place, line_max="64KiB")])
+    until_keys(place, weir, "control", "quotes")
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_what_is_said_beforehand(place):
     require_journals()
     config = place.config(site(), [source(place, start="end")])

@@ -127,14 +127,16 @@ uint64_t journal_file_text(struct journal_file *file, const struct journal_entry
 		bool message = name == 7 && memcmp(field, "MESSAGE", 7) == 0;
 		if (!message && value > FIELD_USUAL_BYTES && value + (text->length - begin) > most / 2)
 			continue;
-		if (value > most) {
-			left_out += value - most;
-			value = most;
-		}
+		size_t taken = value < most ? value : most, before = text->length;
 		weir_text_append(text, ",", 1);
 		weir_text_json_bytes(text, (struct weir_span){.at = field, .length = (uint32_t)name});
 		weir_text_append(text, ":", 1);
-		weir_text_json_bytes(text, (struct weir_span){.at = equals + 1, .length = (uint32_t)value});
+		weir_text_json_bytes(text, (struct weir_span){.at = equals + 1, .length = (uint32_t)taken});
+		/* Escaped, it may be six times as long. */
+		if (!message && text->length - before > FIELD_USUAL_BYTES && text->length - begin > most / 2)
+			text->length = before;
+		else
+			left_out += value - taken;
 	}
 	weir_text_append(text, "}", 1);
 	return left_out;

@@ -52,7 +52,8 @@ WEIR_MUST_USE enum weir_status journal_file_next(struct journal_file *file, stru
 
 /**
  * Appends the entry of the last journal_file_next() as a JSON object, without a newline: "__REALTIME_TIMESTAMP", then
- * its fields, which may hold any bytes. Fields above 4 KiB are left out, as journalctl does, except MESSAGE.
+ * its fields, which may hold any bytes. A field that is above 4 KiB as it is written, other than MESSAGE, is left out
+ * where the entry would then be above half of `most`.
  *
  * @param most  the limit on a MESSAGE, which is cut to it
  * @return how many bytes of MESSAGE were cut
