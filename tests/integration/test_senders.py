@@ -5,6 +5,7 @@
 import http.client
 import json
 import os
+import re
 import socket
 import sys
 
@@ -106,6 +107,8 @@ def test_only_named_networks_are_heard(place):
         shown = metrics.scrape(page)
         return shown and sum(value for (name, _), value in shown.samples.items() if name == "weir_source_push_refused_total")
     until(lambda: refused() == 2, "both are counted", running=weir)
+    until(lambda: re.search(rf"a connection of \S*{STRANGER}\S* was closed: its address is in no network of .*from", weir.said()),
+          "it is said of forward, which gives no answer", running=weir)
     assert weir.stop() == DONE and OPEN not in weir.said(), weir.said()
 
 

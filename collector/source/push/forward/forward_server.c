@@ -227,6 +227,15 @@ static void set_accepting(struct forward_server *server, bool accepting)
 	server->accepting = accepting;
 }
 
+/* Closes the connection of one outside of "from". Whoever that is hides no trouble of a sender: it is said where none is. */
+static void refuse_stranger(struct forward_server *server, int fd, const char *peer, int64_t now_ms)
+{
+	add(server, &server->status.refused, 1);
+	if (now_ms >= server->problem_until_ms)
+		say(server, "a connection of %s was closed: its address is in no network of \"from\"", peer);
+	close(fd);
+}
+
 static void accept_some(struct forward_server *server, int64_t now_ms)
 {
 	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
@@ -234,14 +243,12 @@ static void accept_some(struct forward_server *server, int64_t now_ms)
 		socklen_t length = sizeof name;
 		char peer[FORWARD_NAME_BYTES];
 		int fd = accept4(server->listener, (struct sockaddr *)&name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0 && !source_senders_take(&server->config->from, &name)) {
-			add(server, &server->status.refused, 1);
-			close(fd);
-			continue;
-		}
 		if (fd >= 0) {
 			forward_name_peer(&name, length, peer);
-			take_connection(server, fd, peer, now_ms);
+			if (source_senders_take(&server->config->from, &name))
+				take_connection(server, fd, peer, now_ms);
+			else
+				refuse_stranger(server, fd, peer, now_ms);
 			continue;
 		}
 		if (errno == EINTR || errno == ECONNABORTED)
@@ -262,13 +269,12 @@ static void on_answer(void *context, const struct push_outcome *outcome)
 {
 	struct part *part = context;
 	struct forward_server *server = part->server;
-	uint64_t one = 1;
 	part->outcome = *outcome;
 	pthread_mutex_lock(&server->mutex);
 	*server->answered_end = part;
 	server->answered_end = &part->next;
 	pthread_mutex_unlock(&server->mutex);
-	(void)!write(server->wake, &one, sizeof one);
+	(void)eventfd_write(server->wake, 1);
 }
 
 static void acknowledge(struct forward_connection *connection, struct weir_span chunk)
@@ -767,11 +773,10 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 
 void forward_server_stop(struct forward_server *server)
 {
-	uint64_t one = 1;
 	if (server == NULL)
 		return;
 	server->stopping = true;
-	(void)!write(server->wake, &one, sizeof one);
+	(void)eventfd_write(server->wake, 1);
 	while (!server->looked)
 		usleep(LOOKED_MS * 1000);
 	push_spool_stop(server->spool); /* every batch is answered then */
