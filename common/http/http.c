@@ -96,6 +96,11 @@ void weir_http_taken(const struct weir_http_request *request, size_t bytes)
 	request->exchange->taken = bytes;
 }
 
+uint64_t weir_http_taken_before(const struct weir_http_request *request)
+{
+	return request->exchange->before;
+}
+
 unsigned weir_http_worker(const struct weir_http_request *request)
 {
 	return request->worker;

@@ -71,6 +71,8 @@ void weir_http_take_pieces(const struct weir_http_request *request, size_t piece
 bool weir_http_body_ended(const struct weir_http_request *request);
 /** How many bytes of a piece were taken: the rest comes again before the next. At first: all. */
 void weir_http_taken(const struct weir_http_request *request, size_t bytes);
+/** How many bytes of the body were taken before this piece. */
+uint64_t weir_http_taken_before(const struct weir_http_request *request);
 
 struct weir_http_reply {
 	unsigned status;          /* 200 at first */

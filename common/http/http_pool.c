@@ -314,6 +314,8 @@ static void serve(struct worker *worker, struct weir_http_exchange *exchange)
 		exchange->path->handle(exchange->path->context, &request, reply);
 		if (exchange->ended || reply->status >= MHD_HTTP_BAD_REQUEST)
 			weir_http_finish(exchange);
+		else
+			exchange->before += exchange->taken;
 		drop_body(exchange);
 	}
 	if (!count(worker->pool, exchange)) {

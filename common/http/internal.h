@@ -66,6 +66,7 @@ struct weir_http_exchange {
 	struct weir_text body;
 	size_t piece_bytes; /* 0: it is taken whole */
 	size_t taken;       /* of the piece, by the callback */
+	uint64_t before;    /* bytes of the pieces that were taken before it */
 	bool ended;         /* nothing more of it comes */
 	_Atomic bool away;  /* the pool has it: its rest stays where it is */
 	uint64_t dropped;   /* bytes of it that nobody wants, as it was refused */

@@ -215,6 +215,28 @@ def test_the_journal_is_uploaded_by_its_own_program(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_the_answer_to_a_journal_that_is_cut_says_what_was_taken(place):
+    """It is stored in pieces: all of it sent again would count twice."""
+    count = 6000
+    body = b"".join(journal.entry(i, f"m{i}") for i in range(count))
+    receiver = Receiver(place, [zone("site", [sliding(1, "1d")], key=["MESSAGE"])], format={"type": "journal"})
+    weir = receiver.start()
+    status, said, _ = receiver.ask("POST", "/upload", body[:-7])
+    found = re.search(r"ends within an entry, behind byte (\d+) \(behind the body's first (\d+) bytes, which were taken: "
+                      r"send only what follows them again\)", said)
+    assert status == 400 and found, (status, said)
+    taken = int(found[2])
+    assert body[:taken].endswith(b"\n\n") and taken + int(found[1]) < len(body), (said, len(body))
+    receiver.post(body[taken:], "/upload")
+    judged(receiver, count)
+    assert not receiver.blocked(), "none came twice"
+    receiver.post(body, "/upload")
+    until(lambda: len(receiver.blocked()) == count, "each came", running=weir)
+    status, said, _ = receiver.ask("POST", "/upload", body[:5])
+    assert status == 400 and "were taken" not in said, (status, said)
+    assert weir.stop() == DONE, weir.said()
+
+
 def all_came(receiver, users):
     """Sends each user once more: who came before is now blocked; so nobody may have been lost."""
     for i in range(0, len(users), 1000):

@@ -18,7 +18,6 @@ enum { BODY_MOST = 100000, HUGE_MOST = 100 << 20, PIECE = 1000 };
 
 static struct weir_http *http;
 static _Atomic int pieces;
-static _Atomic unsigned taken_before; /* of the body that comes in pieces */
 
 /* Says what came. Pieces are taken up to their last newline. */
 static void take(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
@@ -34,10 +33,9 @@ static void take(void *context, const struct weir_http_request *request, struct 
 			reply->status = 400;
 		if (!weir_http_body_ended(request)) {
 			weir_http_taken(request, whole);
-			taken_before += whole;
 			return;
 		}
-		body.length += taken_before;
+		body.length += (uint32_t)weir_http_taken_before(request);
 	}
 	weir_text_printf(&reply->body, "%s %u", weir_http_method(request), body.length);
 }
@@ -66,7 +64,6 @@ static int start_with(size_t body_most, unsigned turn_s, unsigned connections)
 	                                    .body_most_bytes = body_most,
 	                                    .admit = admit};
 	pieces = 0;
-	taken_before = 0;
 	return weir_http_start(&options, &http, NULL) == WEIR_OK ? 0 : -1;
 }
 

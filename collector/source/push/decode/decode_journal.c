@@ -146,7 +146,7 @@ enum weir_status decode_journal(struct weir_span body, size_t most, struct weir_
 			put_entry(lines, fields, count);
 	/* The empty line behind the last entry is missing where somebody sends a file without its end. */
 	if (status == WEIR_AGAIN && rest.length > 0)
-		return weir_fail(error, WEIR_INVALID, "the body ends within an entry, behind byte %u: send all of it again",
+		return weir_fail(error, WEIR_INVALID, "the body ends within an entry, behind byte %u",
 		                 (unsigned)(body.length - rest.length));
 	if (status == WEIR_AGAIN && count > 0)
 		put_entry(lines, fields, count);

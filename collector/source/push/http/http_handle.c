@@ -245,6 +245,17 @@ static unsigned store(struct http_call *call, struct weir_error *error)
 	return 503;
 }
 
+/* Refuses a body, or what follows the pieces of it that are stored: sent again, these would count twice. */
+static void refuse_body(const struct http_call *call, const struct http_door *door, unsigned status, const char *why)
+{
+	uint64_t before = weir_http_taken_before(call->request);
+	char words[WEIR_ERROR_TEXT_BYTES + 128];
+	snprintf(words, sizeof words,
+	         "%s (behind the body's first %" PRIu64 " bytes, which were taken: send only what follows them again)", why,
+	         before);
+	refuse(call, door, status, before > 0 ? words : why);
+}
+
 static void take(struct http_call *call, const struct http_door *door)
 {
 	struct weir_error error = {0};
@@ -260,7 +271,7 @@ static void take(struct http_call *call, const struct http_door *door)
 	if (refusal == 0)
 		refusal = store(call, &error);
 	if (refusal != 0) {
-		refuse(call, door, refusal, error.text);
+		refuse_body(call, door, refusal, error.text);
 		return;
 	}
 	if (!weir_http_body_ended(call->request))
