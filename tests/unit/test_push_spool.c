@@ -248,6 +248,12 @@ static uint64_t low_of(void *context, const uint8_t *id)
 	return *(uint64_t *)context;
 }
 
+static uint64_t low_of_the_last(void *context, const uint8_t *id)
+{
+	assert_null(id);
+	return *(uint64_t *)context;
+}
+
 static void assert_left(uint64_t low, uint64_t requests, uint64_t lines)
 {
 	struct source_left left = {.end_ms = INT64_MAX};
@@ -269,10 +275,27 @@ static void what_nobody_reads_is_counted_and_stays(void **state)
 	assert_left(UINT64_C(1) << PUSH_POSITION_LINE_BITS, 2, 2);
 	assert_left(UINT64_C(1) << PUSH_POSITION_LINE_BITS | 1, 1, 1);
 	assert_left(UINT64_C(2) << PUSH_POSITION_LINE_BITS, 0, 0);
+	assert_left(UINT64_C(3) << PUSH_POSITION_LINE_BITS, 2, 3); /* not of these batches: a start reads all */
 	spool = open_spool(16 * MIB);
 	expect(spool, "one\ntwo\n");
 	expect(spool, "three\n");
 	push_spool_close(spool);
+}
+
+static void what_is_left_of_a_spool_without_its_id_is_counted_behind_the_last_position(void **state)
+{
+	(void)state;
+	char path[96];
+	uint64_t low = UINT64_C(1) << PUSH_POSITION_LINE_BITS;
+	struct source_left left = {.end_ms = INT64_MAX};
+	struct weir_error error;
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, NULL, "one\ntwo\n");
+	push_spool_close(spool);
+	snprintf(path, sizeof path, "%s/id", directory);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(push_spool_count(directory, low_of_the_last, &low, &left, &error), WEIR_OK);
+	assert_int_equal(left.lines, 1);
 }
 
 static void keep_words(void *context, bool waits, const char *words)
@@ -749,6 +772,7 @@ int main(void)
 		TEST(what_is_taken_is_read_once),
 		TEST(an_id_is_known_again_after_a_start),
 		TEST(what_nobody_reads_is_counted_and_stays),
+		TEST(what_is_left_of_a_spool_without_its_id_is_counted_behind_the_last_position),
 		TEST(only_a_spool_that_nobody_has_open_is_named_to_be_removed),
 		TEST(reading_goes_on_within_a_batch),
 		TEST(a_long_line_comes_alone),

@@ -49,14 +49,15 @@ static void put_path(struct weir_text *path, const char *prefix, const uint8_t *
 	weir_text_append(path, "", 1);
 }
 
-/* What was read last under this name. @return NULL: nothing is known */
-static const struct push_spool_last *find_last(const struct push_source *source, struct push_spool_last *last)
+/* What was read last under a name, "push:NAME". @return NULL: nothing is known */
+static const struct push_spool_last *find_last(const struct source_memory *memory, const char *name,
+                                               struct push_spool_last *last)
 {
-	size_t length = strlen(source->name);
-	for (size_t i = 0; i < source->memory->stream_count; i++) {
-		const struct source_memory_stream *stream = source->memory->streams[i];
+	size_t length = strlen(name);
+	for (size_t i = 0; i < memory->stream_count; i++) {
+		const struct source_memory_stream *stream = memory->streams[i];
 		const char *digits = stream->path + length + 1;
-		if (strncmp(stream->path, source->name, length) != 0 || stream->path[length] != ':' ||
+		if (strncmp(stream->path, name, length) != 0 || stream->path[length] != ':' ||
 		    strlen(digits) != (size_t)2 * PUSH_SPOOL_ID_BYTES)
 			continue;
 		for (size_t j = 0; j < PUSH_SPOOL_ID_BYTES; j++)
@@ -117,7 +118,7 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 		status = weir_path_format(directory, error, "%s/spool-%s", state, options->name);
 	if (status == WEIR_OK)
 		status = push_spool_open(&(struct push_spool_options){.directory = directory,
-		                                                      .last = find_last(source, &last),
+		                                                      .last = find_last(source->memory, source->name, &last),
 		                                                      .most_bytes = options->spool_bytes,
 		                                                      .name = source->name,
 		                                                      .log = context->log},
@@ -142,8 +143,12 @@ static uint64_t low_water_of(void *context, const uint8_t *id)
 	const struct remembered *remembered = context;
 	char prefix[NAME_MOST_BYTES + 16];
 	struct weir_text path = {0};
-	snprintf(prefix, sizeof prefix, SOURCE_PUSH_PREFIX "%s:", remembered->name);
-	put_path(&path, prefix, id);
+	struct push_spool_last last;
+	snprintf(prefix, sizeof prefix, SOURCE_PUSH_PREFIX "%s", remembered->name);
+	if (id == NULL) /* the spool takes that of the last one again */
+		return find_last(remembered->memory, prefix, &last) != NULL ? last.position : 0;
+	weir_text_puts(&path, prefix);
+	put_path(&path, ":", id);
 	const struct source_memory_stream *record = source_memory_find(remembered->memory, path.at);
 	weir_text_deinit(&path);
 	return record != NULL ? record->low_water : 0;

@@ -118,7 +118,7 @@ WEIR_MUST_USE enum weir_status push_spool_check(const char *directory, struct we
 /**
  * Counts what of a spool that nobody has open was not read, up to a time. Changes nothing.
  *
- * @param low  gives the position up to which all was read of a spool with this id
+ * @param low  gives the position up to which all was read of a spool with this id; NULL: the spool has lost its own
  */
 WEIR_MUST_USE enum weir_status push_spool_count(const char *directory,
                                                 uint64_t (*low)(void *context, const uint8_t *id), void *context,

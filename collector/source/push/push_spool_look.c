@@ -197,12 +197,18 @@ enum weir_status push_spool_count(const char *directory, uint64_t (*low)(void *c
 	uint8_t id[PUSH_SPOOL_ID_BYTES];
 	enum push_id_file found;
 	struct weir_bus *bus;
+	uint64_t first, next;
 	enum weir_status status = weir_bus_local_open(directory, &log, &bus, error);
 	if (status != WEIR_OK)
 		return status;
 	status = push_spool_id_look(directory, id, &found, error);
 	if (status == WEIR_OK)
-		status = count_batches(bus, low(context, id), left, error);
+		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
+	if (status == WEIR_OK) {
+		struct push_spool_last last = {.position = low(context, found != PUSH_ID_MISSING ? id : NULL)};
+		/* A start would read all of a spool that does not reach so far: push_spool_id_settle(). */
+		status = count_batches(bus, reaches(&last, next) ? last.position : 0, left, error);
+	}
 	bus->ops->close(bus);
 	return status;
 }
