@@ -3,7 +3,7 @@
  * Lines whose parts come one by one, few at a time: they are looked through from first to last.
  *
  * A line of which a part is missing stays in the list, without its text, until its end comes: where parts are not
- * numbered, that end would pass for a line. It is counted there, once.
+ * numbered, that end would pass for a line. It is counted there, once; or where a part without text comes before.
  */
 #include "collector/cut/line_parts.h"
 
@@ -79,6 +79,7 @@ static struct open_line *begin(struct line_parts *parts, const struct line_part 
 	*lost = parts->count == LINE_PARTS_LINES_MAX;
 	if (*lost) {
 		struct open_line *given_up = least_needed(parts);
+		*lost = given_up->state != LINE_PARTS_TOLD;
 		refuse(parts, given_up);
 		*given_up = parts->lines[--parts->count];
 	}
@@ -97,7 +98,7 @@ static struct open_line *begin(struct line_parts *parts, const struct line_part 
 /* Adds a part, or gives the line up. */
 static void add(struct line_parts *parts, struct open_line *line, const struct line_part *part, struct weir_span text)
 {
-	if (line->state == LINE_PARTS_REFUSED)
+	if (line->state != LINE_PARTS_GATHERED)
 		return;
 	if (part->lost || part->number != line->next || line->text.length + text.length > LINE_PARTS_LINE_MAX_BYTES) {
 		refuse(parts, line);
@@ -133,27 +134,36 @@ enum format_reason line_parts_join(struct line_parts *parts, const struct line_p
 	if (!part->named)
 		return take_unnamed(parts, part);
 	if (line == NULL && !part->more)
-		return part->continues ? FORMAT_LINE_TOO_LONG : FORMAT_OK;
+		return !part->continues ? FORMAT_OK : part->lost ? FORMAT_LEFT_OUT : FORMAT_LINE_TOO_LONG;
 	if (line == NULL)
 		line = begin(parts, part, &lost);
 	add(parts, line, part, *text);
+	/* With one line one loss is counted: where another was given up, this one is at its end. */
+	bool tells = part->lost && !lost && line->state != LINE_PARTS_TOLD;
 	if (part->more) {
 		parts->newest = (int)(line - parts->lines);
-		return lost ? FORMAT_LINE_TOO_LONG : FORMAT_SKIP;
+		if (tells)
+			line->state = LINE_PARTS_TOLD;
+		return lost ? FORMAT_LINE_TOO_LONG : tells ? FORMAT_LEFT_OUT : FORMAT_SKIP;
 	}
-	bool good = line->state == LINE_PARTS_GATHERED;
+	enum line_parts_state state = line->state;
 	finish(parts, line);
-	if (!good)
-		return FORMAT_LINE_TOO_LONG;
+	if (state != LINE_PARTS_GATHERED)
+		return tells ? FORMAT_LEFT_OUT : state == LINE_PARTS_TOLD ? FORMAT_SKIP : FORMAT_LINE_TOO_LONG;
 	*text = weir_text_span(&parts->whole);
 	return FORMAT_OK;
 }
 
 struct weir_span line_parts_unfinished(struct line_parts *parts)
 {
-	if (parts->count == 0)
+	bool told = true; /* what was counted already is none */
+	while (told && parts->count > 0) {
+		struct open_line *line = oldest(parts, false);
+		told = line->state == LINE_PARTS_TOLD;
+		finish(parts, line);
+	}
+	if (told)
 		return (struct weir_span){0};
-	finish(parts, oldest(parts, false));
 	parts->newest = -1;
 	struct weir_span text = weir_text_span(&parts->whole);
 	return text.at != NULL ? text : (struct weir_span){.at = "", .length = 0};

@@ -45,6 +45,7 @@ struct line_part {
 enum line_parts_state {
 	LINE_PARTS_GATHERED, /* all that came is here */
 	LINE_PARTS_REFUSED,  /* a part is missing, or there is too much of it: its end is waited for */
+	LINE_PARTS_TOLD,     /* the same, and it was counted with a part without text */
 };
 
 struct open_line {
@@ -89,7 +90,8 @@ static inline bool line_parts_wait(const struct line_parts *parts)
  *
  * @param text  the line; returned: the whole one, valid until line_parts_join() gives another
  * @return FORMAT_OK: it is whole; FORMAT_SKIP: it is a part of one; FORMAT_LINE_TOO_LONG: with it ends a line of which
- *         not all is here, or there was no room for one; FORMAT_AMBIGUOUS: it may be a part, and whose cannot be told
+ *         not all is here, or there was no room for one; FORMAT_LEFT_OUT: its text is not there, and the line was not
+ *         counted yet; FORMAT_AMBIGUOUS: it may be a part, and whose cannot be told
  */
 enum format_reason line_parts_join(struct line_parts *parts, const struct line_part *part, struct weir_span *text);
 

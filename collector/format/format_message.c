@@ -50,7 +50,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		enum format_reason missing = message.at == NULL ? format_json_missing(both->head, both->message) : FORMAT_OK;
 		bool lost = missing == FORMAT_NO_MESSAGE || missing == FORMAT_LEFT_OUT;
 		reason = join(both, (struct weir_span){.at = line, .length = length}, lost, &message);
-		if (lost)
+		if (lost && reason != FORMAT_SKIP && reason != FORMAT_LINE_TOO_LONG)
 			return missing;
 		if (reason != FORMAT_OK)
 			return reason;

@@ -128,12 +128,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	line_parts_next(&wrapped->parts, length);
 	enum format_reason good =
 		wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
-	if (good != FORMAT_OK) {
-		if (out.scanned && wrapped->outer == OUTER_JSON)
-			(void)join(wrapped, text, &out); /* a line of which it is a part is not whole without it */
+	if (good != FORMAT_OK && !(out.scanned && wrapped->outer == OUTER_JSON))
 		return good;
-	}
-	enum format_reason reason = join(wrapped, text, &out);
+	enum format_reason reason = join(wrapped, text, &out); /* a line is not whole without any part */
+	if (good != FORMAT_OK && reason != FORMAT_SKIP && reason != FORMAT_LINE_TOO_LONG)
+		return good;
 	if (reason != FORMAT_OK)
 		return reason;
 	if (wrapped->outer != OUTER_CRI)

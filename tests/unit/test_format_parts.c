@@ -219,16 +219,28 @@ static void parts_that_were_left_out(void **state)
 		init(&fixture, configs[i]);
 		assert_reason(&fixture, ENTRY(PART, HEAD), FORMAT_SKIP);
 		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
-		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_LINE_TOO_LONG);
+		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_SKIP); /* the line is counted once */
+		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_SKIP);
 		/* The first. */
 		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
 		format_note_part(fixture.format, 7);
 		assert_int_equal(format_held(fixture.format), 7); /* a restart must not take the rest for a line either */
-		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_LINE_TOO_LONG);
+		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_SKIP);
 		/* The last. */
 		assert_reason(&fixture, ENTRY(PART, HEAD), FORMAT_SKIP);
 		assert_reason(&fixture, BARE("\"_STREAM_ID\":\"s\",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
 		assert_ip(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", OTHER), "192.0.2.7");
+		/* The end does not come. */
+		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LEFT_OUT);
+		assert_null(format_unfinished(fixture.format).at);
+		/* Where there is no room for one more line, another is given up and counted with it. */
+		for (int line = 0; line < LINE_PARTS_LINES_MAX; line++) {
+			char part[256];
+			snprintf(part, sizeof part, ENTRY("\"_STREAM_ID\":\"%d\",\"_LINE_BREAK\":\"line-max\"", HEAD), line);
+			assert_reason(&fixture, part, FORMAT_SKIP);
+		}
+		assert_reason(&fixture, BARE(PART ",\"MESSAGE\":null"), FORMAT_LINE_TOO_LONG);
+		assert_reason(&fixture, ENTRY("\"_STREAM_ID\":\"s\"", TAIL), FORMAT_LINE_TOO_LONG);
 		fixture_deinit(&fixture);
 	}
 }
