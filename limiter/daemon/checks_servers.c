@@ -16,7 +16,9 @@
 struct checks_servers {
 	struct checks_servers_options options;
 	uint16_t ports[REFUSAL_SURFACES]; /* that the first worker listens on; the others follow it */
-	/* By worker; each is its worker's; NULL: it has none, or is not open yet, while the first ones serve. */
+	/* By worker; each is its worker's. NULL: it has none, or did not open. */
+	struct link_server **opened[REFUSAL_SURFACES];
+	/* The same for any thread: NULL also until all of its worker is open, as what fails before that frees it. */
 	struct link_server *_Atomic *servers[REFUSAL_SURFACES];
 };
 
@@ -24,15 +26,19 @@ struct checks_servers *checks_servers_new(const struct checks_servers_options *o
 {
 	struct checks_servers *servers = weir_alloc(1, sizeof *servers);
 	servers->options = *options;
-	for (int by = 0; by < REFUSAL_SURFACES; by++)
+	for (int by = 0; by < REFUSAL_SURFACES; by++) {
+		servers->opened[by] = weir_alloc(options->threads, sizeof(struct link_server *));
 		servers->servers[by] = weir_alloc(options->threads, sizeof *servers->servers[by]);
+	}
 	return servers;
 }
 
 void checks_servers_free(struct checks_servers *servers)
 {
-	for (int by = 0; servers != NULL && by < REFUSAL_SURFACES; by++)
+	for (int by = 0; servers != NULL && by < REFUSAL_SURFACES; by++) {
+		free(servers->opened[by]);
 		free(servers->servers[by]);
+	}
 	free(servers);
 }
 
@@ -142,7 +148,7 @@ static enum weir_status open_one(struct checks_servers *servers, enum refusal_su
 	if (status != WEIR_OK)
 		return status;
 	*server = protocols[by].open(servers, &common, request);
-	atomic_store(&servers->servers[by][worker], *server);
+	servers->opened[by][worker] = *server;
 	const struct check_surface surface = link_server_surface(*server);
 	status = surfaces_add(all, &surface, error); /* which frees it, whatever follows */
 	return link_server_opened(*server, error) == WEIR_OK ? status : WEIR_IO;
@@ -171,6 +177,12 @@ enum weir_status checks_servers_open(struct checks_servers *servers, uint32_t wo
 			status = listen_at(servers, places[i].by, server, places[i].host, places[i].port, error);
 	}
 	return status;
+}
+
+void checks_servers_opened(struct checks_servers *servers, uint32_t worker)
+{
+	for (int by = 0; by < REFUSAL_SURFACES; by++)
+		atomic_store(&servers->servers[by][worker], servers->opened[by][worker]);
 }
 
 uint16_t checks_servers_port(const struct checks_servers *servers)

@@ -34,10 +34,17 @@ struct checks_servers *checks_servers_new(const struct checks_servers_options *o
 /** When the surfaces are freed. NULL is fine. */
 void checks_servers_free(struct checks_servers *servers);
 
-/** Opens a worker's, as one surface. The first worker's ports are everyone's. @param surface  set in any case */
+/**
+ * Opens a worker's, as one surface. The first worker's ports are everyone's. Until checks_servers_opened() no other thread
+ * looks at them, so that the surface may be freed where the worker does not start.
+ *
+ * @param surface  set in any case
+ */
 WEIR_MUST_USE enum weir_status checks_servers_open(struct checks_servers *servers, uint32_t worker,
                                                    const struct check_judge *judge, struct check_surface *surface,
                                                    struct weir_error *error);
+/** All of a worker is open: its servers are counted from now on. */
+void checks_servers_opened(struct checks_servers *servers, uint32_t worker);
 /** That of listen.resp. */
 uint16_t checks_servers_port(const struct checks_servers *servers);
 

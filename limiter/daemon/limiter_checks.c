@@ -164,6 +164,12 @@ static enum weir_status open_surface(void *context, uint32_t worker, const struc
 	return checks_servers_open(checks->servers, worker, judge, surface, error);
 }
 
+static void surface_opened(void *context, uint32_t worker)
+{
+	const struct limiter_checks *checks = context;
+	checks_servers_opened(checks->servers, worker);
+}
+
 /* @param password  set: NULL: there is none; the caller's, also on failure, as `users` is */
 static enum weir_status read_logins(const struct weir_config *config, char **password, struct resp_users *users,
                                     struct weir_error *error)
@@ -375,8 +381,11 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 		lists = checks_lists_get(checks->lists);
 	}
 	checks->exempt_lists = lists;
-	checks->options =
-		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
+	checks->options = (struct worker_checks){.mail = mail_new(inboxes),
+	                                         .threads = threads,
+	                                         .open = open_surface,
+	                                         .opened = surface_opened,
+	                                         .context = checks};
 	status = checks->options.mail != NULL
 	             ? read_secrets(checks, error)
 	             : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", weir_errno_words(errno));

@@ -413,6 +413,7 @@ enum weir_status checking_open(struct checking *checking, struct weir_error *err
 	if (checking->epoll < 0 || !watch(checking, mail_wake(checks->mail, options->number)) ||
 	    !watch(checking, surface->descriptor))
 		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", weir_errno_words(errno));
+	checks->opened(checks->context, options->number);
 	return WEIR_OK;
 }
 

@@ -41,6 +41,8 @@ struct worker_checks {
 	/** Makes the surface of a worker. @param judge  of this worker; copied */
 	enum weir_status (*open)(void *context, uint32_t worker, const struct check_judge *judge,
 	                         struct check_surface *surface, struct weir_error *error);
+	/** The worker has all that it needs to serve it: it is freed with the worker, and not before. */
+	void (*opened)(void *context, uint32_t worker);
 	void *context;
 };
 

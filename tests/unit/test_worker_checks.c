@@ -25,7 +25,7 @@ struct desk {
 	uint64_t waiting[CALLS_MAX]; /* numbers of calls */
 	size_t first, count;
 	int wake;
-	bool in_ask, stopped;
+	bool in_ask, opened, stopped;
 };
 
 struct callers {
@@ -110,12 +110,17 @@ static enum weir_status open_desk(void *context, uint32_t worker, const struct c
 	return WEIR_OK;
 }
 
+static void be_opened(void *context, uint32_t worker)
+{
+	((struct callers *)context)->desks[worker].opened = true;
+}
+
 static struct callers *callers_new(uint32_t threads)
 {
 	struct callers *callers = calloc(1, sizeof *callers);
 	callers->calls = calloc(CALLS_MAX, sizeof *callers->calls);
-	callers->checks =
-		(struct worker_checks){.mail = mail_new(threads), .threads = threads, .open = open_desk, .context = callers};
+	callers->checks = (struct worker_checks){
+		.mail = mail_new(threads), .threads = threads, .open = open_desk, .opened = be_opened, .context = callers};
 	return callers;
 }
 
@@ -131,7 +136,7 @@ static uint64_t call(struct callers *callers, uint32_t desk_number, const char *
 {
 	struct desk *desk = &callers->desks[desk_number];
 	uint64_t number = callers->called++;
-	assert_true(number < CALLS_MAX);
+	assert_true(number < CALLS_MAX && desk->opened);
 	struct call *call = &callers->calls[number];
 	snprintf(call->key, sizeof call->key, "%s", key);
 	call->ask = (struct check_ask){.zone = weir_span_of("site"),
