@@ -4,7 +4,9 @@
  * (weir_topic_may_be_missed()), so nothing waits for it here either: where it
  * cannot be read, the partition's counts and enforced decisions are archived all
  * the same; and where it was made anew, or no longer has what comes next, reading
- * continues with its first message, and the log says what is missing.
+ * continues with its first message, and the log says what is missing. What is
+ * damaged in the log of a standalone process is passed over, likewise: that log
+ * keeps all that a reader has not consumed, so it would grow until its disk is full.
  *
  * The position is stored with the partition's others, in one transaction with its
  * rows: each decision is kept once.
@@ -20,7 +22,10 @@ enum {
 	LOOK_MS = 5000, /* between attempts to read a partition */
 	SLOW_MS = 500,  /* a server that takes so long may be away: its next answer is not waited for at once */
 	TURN_MS = 500,  /* other topics do not wait longer than about this */
+	REFUSED_SHARE = 8,
 };
+
+#define NO_OFFSET UINT64_MAX
 
 static void put_off(struct archiver *archiver, uint32_t number, int64_t due_ms)
 {
@@ -119,12 +124,37 @@ static void tell_gap(struct archiver *archiver, const struct ledger *ledger, uin
 }
 
 /*
- * Goes on with the topic's first message, where it was made anew, or no longer has the next one.
+ * Passes over a message that is damaged. Of a file that cannot be read as a whole each message is refused: so a step grows
+ * with what was refused before it, and at most an eighth more than that is passed over.
+ */
+static enum weir_status pass_refused(struct archiver *archiver, struct ledger *ledger, uint64_t refused, uint64_t end,
+                                     struct weir_error *error)
+{
+	struct partition *partition = &archiver->partitions[ledger->partition];
+	uint64_t step = 1 + partition->shadow_refused / REFUSED_SHARE;
+	uint64_t next = step < end - refused ? refused + step : end;
+	partition->shadow_refused += step;
+	weir_notice_log(
+		&archiver->shadow_gaps, archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		"partition %u: %s. Decisions of zones in shadow mode from offset %" PRIu64 " to %" PRIu64
+		" are lost, and missing from the archive; what came after them is archived, and verdicts do not depend "
+		"on it. Look at the disk (runbook: archive-behind)",
+		ledger->partition, error->text, refused, next - 1);
+	ledger->positions[WEIR_TOPIC_SHADOW] = (struct ledger_position){.next = next};
+	ledger->changed = true;
+	return resume(archiver, ledger, error);
+}
+
+/*
+ * Goes on with the topic's first message, where it was made anew, or no longer has the next one; or behind one that is
+ * damaged, where the topic belongs to this process alone.
  *
+ * @param refused  the offset of the message that is damaged, or NO_OFFSET
  * @param error  why it cannot be read on; set where that stays so
  * @return WEIR_OK: it is read; WEIR_INVALID: it is damaged; else as extent()
  */
-static enum weir_status step_over(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
+static enum weir_status step_over(struct archiver *archiver, struct ledger *ledger, uint64_t refused,
+                                  struct weir_error *error)
 {
 	struct weir_bus *bus = archiver->options.bus;
 	const struct weir_error why = *error;
@@ -134,6 +164,8 @@ static enum weir_status step_over(struct archiver *archiver, struct ledger *ledg
 		return status;
 	if (why.status != WEIR_ANEW && ledger->positions[WEIR_TOPIC_SHADOW].next >= first) {
 		*error = why;
+		if (archiver->options.standalone && refused < next)
+			return pass_refused(archiver, ledger, refused, next, error);
 		return why.status;
 	}
 	tell_gap(archiver, ledger, first, &why);
@@ -166,7 +198,7 @@ static void begin_due(struct archiver *archiver)
 			continue;
 		enum weir_status status = resume(archiver, partition->ledger, &error);
 		if (status == WEIR_INVALID || status == WEIR_ANEW)
-			status = step_over(archiver, partition->ledger, &error);
+			status = step_over(archiver, partition->ledger, NO_OFFSET, &error);
 		if (status != WEIR_OK && !take_failure(archiver, i, status, &error))
 			return;
 		now_ms = weir_monotonic_ms();
@@ -190,7 +222,7 @@ void archiver_receive_shadow(struct archiver *archiver)
 		uint32_t number = messages[0].partition;
 		struct ledger *ledger = archiver->partitions[number].ledger;
 		archiver_leave_shadow(archiver, number);
-		status = ledger != NULL ? step_over(archiver, ledger, &error) : WEIR_OK;
+		status = ledger != NULL ? step_over(archiver, ledger, messages[0].offset, &error) : WEIR_OK;
 		if (status != WEIR_OK)
 			(void)take_failure(archiver, number, status, &error);
 		return;
@@ -199,6 +231,8 @@ void archiver_receive_shadow(struct archiver *archiver)
 		fails(archiver, &error);
 		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		archiver->partitions[messages[i].partition].shadow_refused = 0;
 	archiver_take_messages(archiver, messages, count, archiver_take_decision);
 	tell_over(archiver);
 }

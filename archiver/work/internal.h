@@ -25,6 +25,7 @@ struct partition {
 	uint64_t checkpoint;   /* at a gap: the stored checkpoint; once the store has another one, a person has accepted */
 	bool shadow_read;      /* its decisions in shadow mode are being read, which may fail while it is live */
 	int64_t shadow_due_ms; /* monotonic: if they are not, when to try again; 0: at once */
+	uint64_t shadow_refused; /* how many were passed over as damaged, since the last one that was read */
 };
 
 /* A partition's positions: set by the archiver's thread, read by any. */
