@@ -25,6 +25,7 @@ enum {
 	FENCED_APART_MS = 300000, /* one that is fenced again within this time is not merely moved */
 	BACKFILL_SEGMENTS = 16,   /* read at once: few enough to delay nothing */
 	LOAD_AHEAD_MS = 2000,     /* for so long a checkpoint that is due waits for what checks wait for */
+	LOAD_WANTED_MS = 2000,    /* and for so long after the last check that waits for it */
 };
 
 void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
@@ -426,6 +427,12 @@ static void load_for_checks(struct partition *partition)
 	partition_submit(partition, job);
 }
 
+/* Whether somebody still wants what is loaded for checks: whoever was told that there is no answer yet asks again soon. */
+static bool load_is_wanted(const struct partition_checks *checks, int64_t now_ms)
+{
+	return now_ms - checks->wanted_ms < LOAD_WANTED_MS;
+}
+
 /*
  * Whether a checkpoint waits until checks have what they wait for. Where checkpoints follow one another faster than the store reads,
  * each load would be outdated when it comes. Not where room or the owner's leaving waits for the checkpoint.
@@ -434,8 +441,8 @@ static bool load_goes_first(const struct partition *partition, int64_t now_ms)
 {
 	const struct partition_checks *checks = &partition->checks;
 	int64_t interval_ms = partition->tools->core->options.config->limiter.checkpoint_interval_ms;
-	return checks->loading && checks->outdated && partition->state == PARTITION_LIVE &&
-	       now_ms - partition->checkpointing.cut_ms < interval_ms + LOAD_AHEAD_MS;
+	return checks->loading && checks->outdated && load_is_wanted(checks, now_ms) &&
+	       partition->state == PARTITION_LIVE && now_ms - partition->checkpointing.cut_ms < interval_ms + LOAD_AHEAD_MS;
 }
 
 void partition_checkpoint(struct partition *partition, int64_t now_ms)
@@ -504,10 +511,11 @@ static bool is_outdated(const struct partition *partition, const struct checkpoi
 	return (job->later || job->checks) && job->stored != partition->checkpointing.stored;
 }
 
-/* Reads the same once more. @return false: nobody waits for it any more */
+/* Reads the same once more. @return false: nobody wants it any more */
 static bool load_again(struct partition *partition, const struct checkpoint_job *job)
 {
-	if (!job->checks || !partition->checks.loading || !partition_state_receives(partition->state))
+	if (!job->checks || !partition->checks.loading || !load_is_wanted(&partition->checks, weir_monotonic_ms()) ||
+	    !partition_state_receives(partition->state))
 		return false;
 	struct checkpoint_job *again = partition_load_job(partition, job->segments, job->segment_count);
 	again->checks = partition->checks.outdated = true;

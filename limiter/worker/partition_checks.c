@@ -208,6 +208,8 @@ static bool park(struct partition_checks *checks, const struct answer_place *pla
 		checks->parked = weir_alloc(PARTITION_CHECKS_PARKED_MAX, sizeof *checks->parked);
 	checks->parked[checks->parked_count++] = (struct parked_ask){.place = *place, .why = why};
 	checks->parked_full += why == CHECK_WHY_FULL;
+	if (why == CHECK_WHY_LOADING)
+		checks->wanted_ms = weir_monotonic_ms();
 	return true;
 }
 

@@ -80,6 +80,7 @@ struct partition_checks {
 	struct parked_ask *parked;      /* room for PARTITION_CHECKS_PARKED_MAX; NULL: none was ever needed */
 	uint32_t parked_count;
 	uint32_t parked_full; /* of which FULL */
+	int64_t wanted_ms;    /* monotonic: when the last one came that waits for segments; 0: none has */
 	uint64_t epoch;       /* under which the partition was taken */
 	bool doubted;         /* a marker has to be sent before more is answered */
 	bool leaving;         /* no marker is sent any more: it would not be read here */

@@ -498,6 +498,45 @@ static void a_key_is_loaded_while_checkpoints_follow_one_another(void **state)
 	callers_free(later);
 }
 
+/*
+ * Whoever asked has been told that there is no answer, and asks no more: what is too old when it comes is not read again. Other
+ * segments are read all the time, and are too old, too.
+ */
+static void nothing_is_read_again_for_nobody(void **state)
+{
+	enum { READ_MS = 2600 }; /* for longer than it is wanted */
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1), *later = callers_new(1);
+	struct warmth warmth = {.callers = later};
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	ask_each(callers, "cold", COLD_KEYS);
+	ask_each(callers, "warm", WARM_KEYS);
+	process_stop(process, true);
+
+	stage->scene->checks = &later->checks;
+	faults.read_takes_ms = 70;
+	process_start(process, stage->scene, false, 0);
+	ask_each(later, "warm", WARM_KEYS);
+	assert_int_equal(pthread_create(&warmth.thread, NULL, keep_warm, &warmth), 0);
+	usleep(200000);
+	faults.one_takes_ms = READ_MS;
+	struct check_answer answer = answer_of(later, call(later, 0, "cold750", false, false));
+	assert_why(&answer, "loading");
+	AWAIT(faults.ones > 0);
+	usleep((READ_MS + 1000) * 1000);
+	assert_int_equal(faults.ones, 1);
+	faults.one_takes_ms = 0;
+	assert_int_equal(insist(later, 0, "cold750").outcome, CHECK_PASSED);
+	faults.read_takes_ms = 0;
+	warmth.stop = true;
+	pthread_join(warmth.thread, NULL);
+	process_stop(process, true);
+	callers_free(callers);
+	callers_free(later);
+}
+
 /* Nothing waits for a bus without room: the frame is kept, and what was answered is in the log afterwards. */
 static void a_full_bus_holds_up_nobody(void **state)
 {
@@ -588,6 +627,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_key_is_loaded_while_checkpoints_follow_one_another, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_read_again_for_nobody, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_full_bus_holds_up_nobody, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(no_more_pass_while_partitions_move, set_up, stage_tear_down),
 	};

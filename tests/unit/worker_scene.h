@@ -46,6 +46,9 @@ struct faults {
 	_Atomic int producers;     /* made */
 	_Atomic int send_takes_ms; /* each */
 	_Atomic int read_takes_ms; /* of segments, behind the reading */
+	_Atomic int one_takes_ms;  /* of one segment alone, besides */
+	_Atomic int one;           /* the first one that was, + 1 */
+	_Atomic int ones;          /* so many readings of it alone have begun */
 	_Atomic bool full;         /* nothing more is accepted */
 	_Atomic bool deaf;         /* nothing is received */
 	_Atomic int withheld;      /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
@@ -216,10 +219,16 @@ static enum weir_status slow_read(struct weir_store *store, uint32_t partition, 
                                   enum weir_status (*each)(void *context, const struct weir_segment_blob *blob),
                                   void *context, struct weir_error *error)
 {
+	if (count == 1 && faults.one_takes_ms > 0) {
+		if (faults.one == 0)
+			faults.one = (int)segments[0] + 1;
+		faults.ones += faults.one == (int)segments[0] + 1;
+	}
 	enum weir_status status = scene_faulty->own_store->read_segments(store, partition, epoch, at_least, segments, count,
 	                                                                 each, context, error);
-	if (faults.read_takes_ms > 0)
-		usleep((useconds_t)faults.read_takes_ms * 1000);
+	int takes_ms = faults.read_takes_ms + (count == 1 ? faults.one_takes_ms : 0);
+	if (takes_ms > 0)
+		usleep((useconds_t)takes_ms * 1000);
 	return status;
 }
 
