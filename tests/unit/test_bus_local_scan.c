@@ -210,6 +210,49 @@ static void a_torn_tail_is_no_damage(void **state)
 	assert_int_equal(9, scan_all(fixture, WEIR_BUS_EVERY_PARTITION, 0).messages);
 }
 
+/* Has the n-th record of the first file say that so many bytes were on disk when it was written. */
+static void say_durable(struct fixture *fixture, unsigned n, off_t durable)
+{
+	char directory[512], header[WEIR_BUS_RECORD_HEADER_BYTES];
+	struct weir_bus_segment *segment;
+	struct weir_bus_record record;
+	snprintf(directory, sizeof directory, "%s/events", fixture->directory);
+	assert_int_equal(WEIR_OK,
+	                 weir_bus_segment_open(directory, WEIR_TOPIC_EVENTS, FIXTURE_PARTITIONS, 1, &segment, NULL));
+	int fd = open(fixture_segment(fixture, 1), O_RDWR);
+	assert_int_equal(sizeof header, pread(fd, header, sizeof header, place_of(n)));
+	assert_true(weir_bus_record_decode(header, segment->id, FIXTURE_PARTITIONS, &record));
+	record.durable = (uint32_t)durable;
+	weir_bus_record_encode(&record, segment->id, header);
+	assert_int_equal(sizeof header, pwrite(fd, header, sizeof header, place_of(n)));
+	close(fd);
+	weir_bus_segment_free(segment);
+}
+
+/* A crash may leave later records of a batch, and not the ones before them: none of it was acknowledged. */
+static void a_batch_that_is_torn_in_its_middle_is_no_damage(void **state)
+{
+	struct fixture *fixture = *state;
+	fill(fixture, 10);
+	fixture_close(fixture);
+	const char *path = fixture_segment(fixture, 1);
+	assert_int_equal(0, truncate(path, place_of(10)));
+	for (unsigned n = 6; n < 10; n++)
+		say_durable(fixture, n, place_of(6));
+	flip(path, place_of(7) + 100);
+	struct found found = scan_all(fixture, WEIR_BUS_EVERY_PARTITION, 0);
+	assert_int_equal(0, found.damaged);
+	assert_int_equal(7, found.messages);
+	/* A later one says that it was on disk: then the whole ones between them count, too. */
+	say_durable(fixture, 9, place_of(9));
+	found = scan_all(fixture, WEIR_BUS_EVERY_PARTITION, 0);
+	assert_int_equal(1, found.damaged);
+	assert_int_equal(9, found.messages);
+	char words[64];
+	snprintf(words, sizeof words, "bytes %lld to %lld", (long long)place_of(7), (long long)place_of(8));
+	assert_non_null(strstr(found.words, words));
+}
+
 static void trimming_goes_on_meanwhile(void **state)
 {
 	struct fixture *fixture = *state;
@@ -257,6 +300,7 @@ int main(void)
 		test(damage_costs_what_is_damaged),
 		test(damage_to_the_last_batch_is_told),
 		test(a_torn_tail_is_no_damage),
+		test(a_batch_that_is_torn_in_its_middle_is_no_damage),
 		test(trimming_goes_on_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,18 +217,28 @@ static enum found inspect(struct weir_bus_scan *scan, uint64_t at, struct weir_b
 	return weir_bus_record_body_is_whole(record, *body) ? FOUND_RECORD : FOUND_NONE;
 }
 
-/* Moves to the next valid record or mark after broken bytes, or to the limit. */
+/*
+ * Moves to the next valid record or mark after broken bytes, or to the limit. Those of the last file are damage only where
+ * a record or a mark behind them says that they were on disk (as bus_local_mend.c decides): else a crash has torn what was
+ * being written, of which whole records may be left.
+ */
 static enum weir_status pass_damage(struct weir_bus_scan *scan, struct weir_error *error)
 {
-	uint64_t broken = scan->at;
+	uint64_t broken = scan->at, behind = scan->limit;
 	struct weir_bus_record record;
 	const char *body;
 	enum found found = FOUND_NONE;
-	while (found == FOUND_NONE && ++scan->at < scan->limit)
+	bool proved = !is_last(scan);
+	while (++scan->at < scan->limit && found != FOUND_UNREADABLE && !(proved && behind < scan->limit)) {
 		found = inspect(scan, scan->at, &record, &body);
-	if (found == FOUND_UNREADABLE)
-		scan->at = scan->limit;
-	if (found == FOUND_NONE && is_last(scan))
+		if (found != FOUND_RECORD && found != FOUND_MARK)
+			continue;
+		if (behind == scan->limit)
+			behind = scan->at;
+		proved = proved || found == FOUND_MARK || record.durable > broken;
+	}
+	scan->at = found == FOUND_UNREADABLE ? scan->limit : behind;
+	if (!proved && found != FOUND_UNREADABLE)
 		return WEIR_AGAIN;
 	return weir_fail(error, WEIR_INVALID, "%s/%020llu.log is damaged: bytes %llu to %llu are not messages",
 	                 scan->directory, (unsigned long long)scan->segment->sequence, (unsigned long long)broken,
