@@ -190,10 +190,11 @@ static enum weir_status start(void *self, struct weir_error *error)
 	                                           weir_stop_flag(), &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	weir_bus_kafka_use(process->bus, needed_topics);
+	weir_bus_kafka_only_read(process->bus, WEIR_TOPIC_SHADOW);
 	status = check_claim(daemon->config, error);
 	if (status != WEIR_OK)
 		return status;
-	weir_bus_kafka_use(process->bus, needed_topics);
 	process->assignment = weir_assignment_new(process->bus->partitions);
 	struct archiver_options options = {
 		.config = daemon->config,

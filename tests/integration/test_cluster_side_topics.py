@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -130,6 +131,12 @@ def an_archiver_goes_on_without_the_right_to_read(scene):
     assert kept("shadow_history") == before[1]
     one.allow_all(topic)
     archiver.until(lambda: kept("shadow_history") > before[1], "reads them again")
+    one.allow_only(topic, NOTHING)
+    archiver.until_says("cannot read the decisions of zones in shadow mode")
+    archiver.until(lambda: archiver.value("weir_topic_up", topic=topic) == 0, "has it down")
+    time.sleep(2)  # its bus looks once a second
+    assert not re.search("does not take|dropped", archiver.said()), archiver.said()[-2000:]
+    one.allow_all(topic)
     assert archiver.stop() == 0, archiver.said()[-2000:]
 
 

@@ -147,6 +147,11 @@ extern const struct weir_metric_table weir_bus_kafka_metric_table;
  * so may those of weir_topic_may_be_missed(), which then have a line of their own in the log.
  */
 void weir_bus_kafka_use(struct weir_bus *bus, const bool topics[WEIR_TOPIC_COUNT]);
+/**
+ * Says that this process publishes nothing in a topic of weir_topic_may_be_missed(): its line says only that it is not there,
+ * and nothing of what is dropped. Whoever reads it says why it cannot be read.
+ */
+void weir_bus_kafka_only_read(struct weir_bus *bus, enum weir_topic topic);
 
 /** Appends the bus's metrics. @param bus  NULL: it is not open yet @param partitions  bus.partitions @thread any */
 void weir_bus_kafka_metrics(struct weir_bus *bus, uint32_t partitions, struct weir_text *page);

@@ -77,6 +77,14 @@ void weir_bus_kafka_use(struct weir_bus *base, const bool topics[WEIR_TOPIC_COUN
 	pthread_mutex_unlock(&bus->lock);
 }
 
+void weir_bus_kafka_only_read(struct weir_bus *base, enum weir_topic topic)
+{
+	struct bus_kafka *bus = weir_bus_kafka_of(base);
+	pthread_mutex_lock(&bus->lock);
+	bus->only_read[topic] = true;
+	pthread_mutex_unlock(&bus->lock);
+}
+
 void weir_bus_kafka_note_append(struct bus_kafka *bus, int64_t appended_ms)
 {
 	if (appended_ms <= 0)

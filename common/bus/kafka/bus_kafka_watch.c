@@ -157,11 +157,30 @@ static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice
 	return status;
 }
 
+static const char *content_of(enum weir_topic topic)
+{
+	return topic == WEIR_TOPIC_SHADOW ? "decisions of zones in shadow mode" : "dead letters";
+}
+
+/* Of one in which this process publishes nothing: says that it is not there. What else is wrong with it, its reader says. */
+static void tell_unread(const struct bus_kafka *bus, enum weir_topic topic, struct weir_fault *fault)
+{
+	const char *name = bus->names[topic];
+	if (atomic_load(&bus->gone[topic]))
+		weir_fault_raise_at(
+			fault, bus->log, WEIR_LOG_ERROR, "bus",
+			"topic %s does not exist any more. What was in it and not read yet is lost, and there are no "
+			"%s to read; everything else goes on. Make it again with `weir policy apply --config FILE` "
+			"(runbook: topic-deleted)",
+			name, content_of(topic));
+	else
+		weir_fault_over(fault, bus->log, "bus", "topic %s exists again", name);
+}
+
 /* Says of one topic that may be missed what it does not take, and why. @param unfit  "": its settings are good */
 static void tell_missed(struct bus_kafka *bus, enum weir_topic topic, const char *unfit, struct weir_fault *fault)
 {
-	const char *name = bus->names[topic];
-	const char *what = topic == WEIR_TOPIC_SHADOW ? "decisions of zones in shadow mode" : "dead letters";
+	const char *name = bus->names[topic], *what = content_of(topic);
 	rd_kafka_resp_err_t refused = (rd_kafka_resp_err_t)atomic_load(&bus->refused[topic]);
 	if (atomic_load(&bus->denied[topic]))
 		refused = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
@@ -198,10 +217,12 @@ static void tell_all_missed(struct bus_kafka *bus, struct weir_fault faults[WEIR
 		if (!weir_topic_may_be_missed((enum weir_topic)topic))
 			continue;
 		pthread_mutex_lock(&bus->lock);
-		bool told = !bus->unused[topic] && bus->answers;
+		bool told = !bus->unused[topic] && bus->answers, only_read = bus->only_read[topic];
 		memcpy(unfit, bus->unfit[topic], sizeof unfit);
 		pthread_mutex_unlock(&bus->lock);
-		if (told)
+		if (told && only_read)
+			tell_unread(bus, (enum weir_topic)topic, &faults[topic]);
+		else if (told)
 			tell_missed(bus, (enum weir_topic)topic, unfit, &faults[topic]);
 	}
 }

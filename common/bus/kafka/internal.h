@@ -57,6 +57,7 @@ struct bus_kafka {
 	int64_t answered_ms;               /* monotonic: when the brokers answered last; 0: never */
 	bool answers;                      /* they do now */
 	bool unused[WEIR_TOPIC_COUNT];     /* this process neither reads nor writes the topic */
+	bool only_read[WEIR_TOPIC_COUNT];  /* it reads the topic, and publishes nothing there */
 	bool down[WEIR_TOPIC_COUNT];       /* the topic does not exist, or some partition cannot be written */
 	uint32_t counts[WEIR_TOPIC_COUNT]; /* partitions that the brokers say the topic has; 0: not known */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
