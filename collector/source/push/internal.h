@@ -56,8 +56,8 @@ struct push_spool {
 
 	pthread_mutex_t mutex; /* of all that follows, up to the thread's own */
 	struct push_appends queue;
-	uint64_t taken_bytes; /* of batches that are not on disk yet */
-	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
+	uint64_t taken_bytes, taken_batches; /* of batches that are not on disk yet, and how many */
+	bool stopping, hurry;                /* hurry: the spool is full, and what is acknowledged should go */
 	uint64_t acknowledged, settled;
 	uint64_t handed;                      /* batches below this offset were read */
 	uint64_t refused_bytes;               /* of the batch that was refused last */

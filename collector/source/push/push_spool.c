@@ -28,7 +28,8 @@
 
 enum {
 	QUEUE_MOST_BYTES = 64 << 20,
-	ROUND_MOST = 1024, /* batches */
+	QUEUE_MOST_BATCHES = 1 << 14, /* some 4 KiB each, whatever their lines have: with whom to answer, and why */
+	ROUND_MOST = 1024,            /* batches */
 	DELIVERIES = 256,
 	SETTLE_MS = 1000,
 	CALM_MS = 10000, /* without a refusal, where there is room again: senders wait no longer */
@@ -87,6 +88,7 @@ static void note_refusal(struct push_spool *spool, uint64_t bytes)
 static void let_bytes_go(struct push_spool *spool, struct push_append *append)
 {
 	spool->taken_bytes -= append->taken;
+	spool->taken_batches -= append->taken > 0;
 	append->taken = 0;
 }
 
@@ -389,7 +391,8 @@ static uint64_t held_bytes(const struct push_spool *spool)
 
 static bool has_room(const struct push_spool *spool, uint64_t bytes)
 {
-	return held_bytes(spool) + bytes <= spool->most_bytes && spool->taken_bytes + bytes <= QUEUE_MOST_BYTES;
+	return held_bytes(spool) + bytes <= spool->most_bytes && spool->taken_bytes + bytes <= QUEUE_MOST_BYTES &&
+	       spool->taken_batches < QUEUE_MOST_BATCHES;
 }
 
 /* Whether senders wait no longer: a batch like the last that was refused would be taken. The caller holds the mutex. */
@@ -492,6 +495,8 @@ static enum weir_status check_room(struct push_spool *spool, uint64_t bytes, str
 		return WEIR_OK;
 	spool->hurry = true;
 	weir_wake_up(spool->work);
+	if (spool->taken_batches >= QUEUE_MOST_BATCHES)
+		return weir_fail(error, WEIR_FULL, "%" PRIu64 " batches are not on disk yet", spool->taken_batches);
 	return weir_fail(error, WEIR_FULL, "the spool is full: %" PRIu64 " of %" PRIu64 " bytes wait to be read",
 	                 held_bytes(spool), spool->most_bytes);
 }
@@ -521,6 +526,7 @@ enum weir_status push_append_part(struct push_spool *spool, struct weir_span id,
 		append->lines = *lines;
 		*lines = (struct weir_text){0};
 		spool->taken_bytes += append->taken = append->bytes;
+		spool->taken_batches += append->taken > 0;
 		push_last(&spool->queue, append);
 		weir_wake_up(spool->work);
 	} else {
