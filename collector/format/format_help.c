@@ -26,6 +26,8 @@ static const char *const client_names[] = {
 	"remoteip", "ip_address",  "host",      NULL,
 };
 
+enum { VALUE_MOST_BYTES = 128 /* of a value that is looked at: no address is longer */ };
+
 static bool is_name_byte(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_-.@/", c) != NULL;
@@ -43,7 +45,7 @@ static struct weir_span value_behind(const char *at, const char *end, bool quote
 	for (at++; at < end && (*at == ' ' || *at == '\t' || *at == '"');)
 		at++;
 	const char *from = at;
-	while (at < end && strchr(" \t\",}", *at) == NULL)
+	while (at < end && at - from < VALUE_MOST_BYTES && strchr(" \t\",}", *at) == NULL)
 		at++;
 	return (struct weir_span){.at = from, .length = (uint32_t)(at - from)};
 }

@@ -346,12 +346,13 @@ static void hide_beyond(struct input_lines *lines, uint64_t limit)
 	lines->open = lines->buffer[lines->ready - 1] != '\n';
 }
 
-/* Whole lines with little behind them wait until more was read. */
+/* Whole lines with little behind them wait until more was read; not before a line that is too long, as no whole one follows. */
 static void hold_last(struct input_lines *lines)
 {
 	size_t most = lines->ready > INPUT_LINES_BEHIND_BYTES ? lines->ready - INPUT_LINES_BEHIND_BYTES : 0;
+	bool before_long = lines->end - lines->ready > lines->line_max;
 	lines->whole = lines->ready;
-	if (!lines->full || lines->too_long || lines->ready == lines->begin)
+	if (!lines->full || lines->too_long || lines->ready == lines->begin || before_long)
 		return;
 	const char *newline = most > lines->begin ? memrchr(lines->buffer + lines->begin, '\n', most - lines->begin) : NULL;
 	lines->ready = newline != NULL ? (size_t)(newline - lines->buffer) + 1 : lines->begin;

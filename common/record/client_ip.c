@@ -167,11 +167,15 @@ static bool is_quote(const char *begin, const char *at)
 	return *at == '"' && (at - slash) % 2 == 0;
 }
 
-/* The comma before the last element of a list, or NULL. One within quotes is part of an element. */
-static const char *last_comma(const char *begin, const char *end)
+/*
+ * The comma before the last element of a list, or NULL. One within quotes is part of an element.
+ *
+ * @param quote  the list's first, which is looked for once: a list of empty elements would be read for each; NULL: none
+ */
+static const char *last_comma(const char *begin, const char *end, const char *quote)
 {
 	bool quoted = false;
-	if (memchr(begin, '"', (size_t)(end - begin)) == NULL)
+	if (quote == NULL || quote >= end)
 		return memrchr(begin, ',', (size_t)(end - begin));
 	for (const char *at = end; at > begin;) {
 		at--;
@@ -229,9 +233,9 @@ enum walk {
 /* @param client  set to each address on the way */
 static enum walk walk_list(const struct weir_client_ip *rule, struct weir_span list, struct weir_span *client)
 {
-	const char *end = list.at + list.length;
+	const char *end = list.at + list.length, *quote = memchr(list.at, '"', list.length);
 	for (const char *comma = end; comma != NULL; end = comma) {
-		comma = last_comma(list.at, end);
+		comma = last_comma(list.at, end, quote);
 		struct weir_span element = trim(comma != NULL ? comma + 1 : list.at, end);
 		if (element.length == 0)
 			continue;

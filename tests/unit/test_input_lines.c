@@ -44,6 +44,38 @@ static void expect_none(struct input_lines *lines, bool final)
 	assert_false(next(lines, INPUT_LINES_NO_LIMIT, final, &chunk));
 }
 
+/* Lines are held until something stands behind them: a line that is too long may be all that ever does. */
+static void a_long_line_does_not_gather_what_follows(void **state)
+{
+	(void)state;
+	enum { LONGEST = 4096, READ = 4096, SHORT = 40000 };
+	char text[LONGEST + 2];
+	log_replace("gather.log", "");
+	memset(text, 'x', sizeof text);
+	text[99] = '\n';
+	for (int i = 0; i < 30; i++)
+		log_write("gather.log", O_APPEND, text, 100);
+	text[99] = 'x';
+	text[LONGEST + 1] = '\n';
+	log_write("gather.log", O_APPEND, text, sizeof text);
+	text[99] = '\n';
+	char *many = weir_alloc(SHORT, 100);
+	for (int i = 0; i < SHORT; i++)
+		memcpy(many + (size_t)i * 100, text, 100);
+	log_write("gather.log", O_APPEND, many, (size_t)SHORT * 100);
+	free(many);
+
+	struct input_lines *lines = open_lines("gather.log", LONGEST, READ);
+	struct input_lines_chunk chunk;
+	uint64_t bytes = 0;
+	while (next(lines, INPUT_LINES_NO_LIMIT, true, &chunk)) {
+		bytes += chunk.length + chunk.skipped;
+		assert_true(input_lines_read_offset(lines) - chunk.offset <= LONGEST + 4 * READ);
+	}
+	assert_int_equal(30 * 100 + LONGEST + 2 + (uint64_t)SHORT * 100, bytes);
+	input_lines_free(lines);
+}
+
 static void a_line_waits_for_its_newline(void **state)
 {
 	(void)state;
@@ -290,7 +322,7 @@ int main(void)
 		cmocka_unit_test(long_lines_cost_no_memory),       cmocka_unit_test(a_long_line_may_come_in_pieces),
 		cmocka_unit_test(no_byte_behind_a_limit_is_given), cmocka_unit_test(lines_of_every_size_come_once),
 		cmocka_unit_test(a_byte_order_mark_is_no_line),    cmocka_unit_test(zeros_before_a_line_are_none_of_it),
-		cmocka_unit_test(an_endless_line_comes_in_turns),
+		cmocka_unit_test(an_endless_line_comes_in_turns),  cmocka_unit_test(a_long_line_does_not_gather_what_follows),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }
