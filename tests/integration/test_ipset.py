@@ -14,6 +14,7 @@ from support import cases, metrics
 from support.gateways import program
 from support.network import Network
 from support.place import PATIENCE_S, free_port, until
+from support.stepped_clock import SteppedClock
 from support.traffic import FORMAT, line, sliding, source, zone
 
 START_MS = 1000 * int(time.time())
@@ -111,6 +112,28 @@ def test_an_operators_network_is_held_beside_a_limits(place):
     place.good("lift", "10.0.0.0/8", "--zone", "site", "--state", state)
     sets.until(lambda: "10.0.0.0/8" not in sets.held("four"), "the limit's alone is not")
     assert sets.value("errors_total") == 0 and sets.weir.stop() == 0, sets.weir.said()
+
+
+def test_a_set_follows_a_clock_that_is_set(place):
+    """It was behind as the set was filled, by more than an element can hold, and is ahead for a moment."""
+    sets, clock = Sets(place, "four", "four hash:net timeout 0", "late hash:net timeout 0"), SteppedClock(place)
+    sets.say("203.0.113.9", "198.51.100.7")
+    sets.until(lambda: len(sets.held("four")) == 2, "they are blocked")
+    listed = set(sets.held("four"))
+    clock.set(-40 * 86400)
+    late = place.start("subscribe", "--state", place.path("state"), "--to", "ipset:late",
+                       env={**clock.environment, "PATH": sets.network.environment["PATH"]})
+    until(lambda: set(sets.held("late")) == listed, "the list stands", 2 * PATIENCE_S, late)
+    assert set(sets.held("late").values()) == {0}, "for ever"
+    clock.set(0)
+    until(lambda: all(0 < left <= 3600 for left in sets.held("late").values()), "for an hour", 2 * PATIENCE_S, late)
+    assert set(sets.held("late")) == listed
+    clock.set(7200)
+    until(lambda: not sets.held("late"), "they are over", 2 * PATIENCE_S, late)
+    clock.set(0)
+    until(lambda: set(sets.held("late")) == listed, "they are not", 2 * PATIENCE_S, late)
+    assert all(3000 < left <= 3600 for left in sets.held("late").values()), sets.held("late")
+    assert late.stop() == 0 and sets.weir.stop() == 0, late.said()
 
 
 def test_a_set_that_is_full_holds_what_ends_last(place):

@@ -22,6 +22,7 @@ from support.gateways import always, ask, program
 from support.nginx import Nginx
 from support.place import PATIENCE_S, SANITIZED, free_port, read, until
 from support.redis import Redis
+from support.stepped_clock import SteppedClock
 from support.traffic import line, sliding, source, zone
 
 START_MS = 1000 * int(time.time())
@@ -49,12 +50,12 @@ class Machine:
                                      "--decisions", self.place.path("decisions.jsonl"))
         return self
 
-    def subscribe(self, target, *options, config=True):
+    def subscribe(self, target, *options, config=True, **popen):
         """Starts a subscriber."""
         port = free_port()
         words = ["--config", self.config] if config else []
         weir = self.place.start("subscribe", *words, "--state", self.state, "--to", target,
-                                "--http", f"127.0.0.1:{port}", *options)
+                                "--http", f"127.0.0.1:{port}", *options, **popen)
         return Subscriber(weir, port, target)
 
     def say(self, text):
@@ -290,6 +291,34 @@ def test_it_changes_nothing_of_the_log(place):
     machine.start()
     assert subscriber.weir.wait(PATIENCE_S) is None or subscriber.weir.code() == 1
     assert "recreated" in subscriber.weir.said() and b'"bob"' in read(here), subscriber.weir.said()
+
+
+def test_a_clock_that_was_ahead_for_a_moment_lets_nobody_in_for_longer(place):
+    """The blocks that ended too soon are back, exactly; what was lifted meanwhile is not."""
+    clock, here = SteppedClock(place), place.path("here.jsonl")
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")], bus={"partitions": 3}).start()
+    machine.say("".join(line(START_MS + i, user) for user in ("ann", "bob", "joe") for i in range(6)))
+    until(lambda: len(machine.listed()) == 3, "they are blocked", running=machine.weir)
+    subscriber = machine.subscribe(f"file:{here}", env=clock.environment).until_ready()
+
+    def lines():
+        return sorted(read(here).splitlines())
+
+    before = lines()
+    assert len(before) == 3, before
+    clock.set(7200)
+    subscriber.until(lambda: not lines(), "they are over")
+    machine.lift("joe", "site")
+    machine.say("".join(line(START_MS + i, "sue") for i in range(6)))
+    until(lambda: ("site", "sue") in machine.listed() and ("site", "joe") not in machine.listed(), "others are blocked",
+          running=machine.weir)
+    subscriber.until(lambda: subscriber.value("decisions_total", result="over") == 2, "which is read")
+    clock.set(0)
+    subscriber.until(lambda: len(lines()) == 3, "they are not")
+    assert {one for one in before if b'"joe"' not in one} == {one for one in lines() if b'"sue"' not in one}, lines()
+    assert subscriber.weir.stop() == 0, subscriber.weir.said()
+    said = subscriber.weir.said()
+    assert said.count("was set forward by 7200 s") == said.count("was set back by 7200 s") == 1, said
 
 
 def test_what_cannot_be_meant_is_refused(place):

@@ -15,6 +15,7 @@ from support.decisions import Topic, now_ms
 from support.gateways import BLOCK_S, block_and_see
 from support.network import Network
 from support.place import read, until
+from support.stepped_clock import SteppedClock
 
 
 def test_nft_blocks_and_lets_in_again(place):
@@ -47,6 +48,27 @@ def test_nft_blocks_and_lets_in_again(place):
         subscriber.until(lambda: "203.0.113.9" in network.elements("blocked"), "a block without end")
         assert "timeout" not in network.elements("blocked")
         assert subscriber.weir.stop() == 0
+
+
+def test_nft_follows_a_clock_that_is_set(place):
+    """It was behind as the set was filled, and is ahead for a moment."""
+    network, clock = Network(place), SteppedClock(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.10", for_s=3600)
+        clock.set(-3 * 86400)
+        subscriber = topic.subscribe("nft:inet/weir/blocked",
+                                     env={**clock.environment, "PATH": network.environment["PATH"]}).until_ready()
+        assert "timeout 3d" in network.elements("blocked"), network.elements("blocked")
+        clock.set(0)
+        subscriber.until(lambda: "timeout 3d" not in network.elements("blocked"), "it has the time that is left")
+        assert not network.is_let_in("203.0.113.10")
+        clock.set(7200)
+        subscriber.until(lambda: network.is_let_in("203.0.113.10"), "the block is over")
+        clock.set(0)
+        subscriber.until(lambda: not network.is_let_in("203.0.113.10"), "it is not")
+        assert "timeout 5" in network.elements("blocked"), network.elements("blocked")
+        assert subscriber.weir.stop() == 0, subscriber.weir.said()
 
 
 def test_nft_sets_that_were_flushed_or_made_anew_get_the_list_again(place):

@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,7 +21,18 @@
 /* As a page shows its label. */
 #define GATEWAY "gateway=\"fake:\\\"x\\\"\""
 
-enum { PARTITIONS = 2, BLOCKED_MAX = 4096, PATIENCE_MS = 60000 };
+enum { PARTITIONS = 2, BLOCKED_MAX = 4096, PATIENCE_MS = 60000, HOUR_MS = 3600000 };
+
+/* By how much the clock was set. */
+static _Atomic int64_t step_s;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int status = (int)syscall(SYS_clock_gettime, clock, now);
+	if (clock == CLOCK_REALTIME)
+		now->tv_sec += step_s;
+	return status;
+}
 
 /* What a target holds: keys that are blocked. Written by the loop, read by the test. */
 struct fake {
@@ -29,8 +41,9 @@ struct fake {
 	char *blocked[BLOCKED_MAX];
 	size_t count;
 	unsigned copies, applies, checks;
-	bool fails;   /* every call */
-	bool emptied; /* the next check finds that */
+	int64_t copied_ms; /* by the clock: the last copy */
+	bool fails;        /* every call */
+	bool emptied;      /* the next check finds that */
 };
 
 static size_t place_of(const struct fake *fake, struct weir_span key)
@@ -62,12 +75,12 @@ static void forget_all(struct fake *fake)
 static enum weir_status fake_copy(struct target *target, const struct block_table *table, int64_t now_ms,
                                   struct weir_error *error)
 {
-	(void)now_ms;
 	struct fake *fake = (struct fake *)target;
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
 	pthread_mutex_lock(&fake->lock);
 	fake->copies++;
+	fake->copied_ms = now_ms;
 	bool fails = fake->fails;
 	if (!fails) {
 		forget_all(fake);
@@ -162,6 +175,7 @@ static int set_up(void **state)
 {
 	struct scene *scene = calloc(1, sizeof *scene);
 	*state = scene;
+	step_s = 0;
 	scene->directory = scratch_new();
 	struct weir_bus_local_options options = {.partitions = PARTITIONS};
 	if (weir_bus_local_open(scene->directory, &options, &scene->bus, &scene->error) != WEIR_OK ||
@@ -477,6 +491,51 @@ static void test_once_says_that_it_failed(void **state)
 	assert_string_equal("away", scene->error.text);
 }
 
+static void test_a_clock_that_was_ahead_for_a_moment(void **state)
+{
+	struct scene *scene = *state;
+	int64_t now_ms = weir_wall_ms();
+	decide(scene, "site", "a", 1, now_ms + HOUR_MS);
+	decide(scene, "site", "lifted", 2, now_ms + HOUR_MS);
+	decide(scene, "site", "long", 3, now_ms + 10 * HOUR_MS);
+	start(scene);
+	AWAIT(is_blocked(scene, "a") && is_ready(scene));
+	decide(scene, "site", "lifted", 4, 0);
+	step_s = 2 * HOUR_MS / 1000;
+	AWAIT(!is_blocked(scene, "a"));
+	assert_true(is_blocked(scene, "long"));
+	decide(scene, "site", "b", 5, now_ms + HOUR_MS);
+	AWAIT(page_has(scene, "decisions_total{" GATEWAY ",result=\"over\"} 1\n"));
+	assert_false(is_blocked(scene, "b"));
+	step_s = 0;
+	AWAIT(is_blocked(scene, "a") && is_blocked(scene, "b") && is_ready(scene));
+	assert_true(is_blocked(scene, "long"));
+	assert_false(is_blocked(scene, "lifted"));
+	decide(scene, "site", "a", 6, 0);
+	AWAIT(!is_blocked(scene, "a"));
+}
+
+static void test_a_clock_that_was_behind(void **state)
+{
+	struct scene *scene = *state;
+	int64_t now_ms = weir_wall_ms();
+	decide(scene, "site", "a", 1, now_ms + HOUR_MS);
+	decide(scene, "site", "over", 2, now_ms - HOUR_MS);
+	step_s = -72 * HOUR_MS / 1000;
+	start(scene);
+	AWAIT(is_ready(scene));
+	assert_true(is_blocked(scene, "a") && is_blocked(scene, "over"));
+	step_s = -1;
+	AWAIT(counted(scene, &scene->fake.copies) == 2);
+	step_s = 0; /* is no step, or a leap second were one */
+	AWAIT(!is_blocked(scene, "over"));
+	decide(scene, "site", "b", 3, now_ms + HOUR_MS);
+	AWAIT(is_blocked(scene, "b"));
+	assert_int_equal(2, counted(scene, &scene->fake.copies)); /* is seen at once, and once */
+	assert_true(is_blocked(scene, "a") && is_ready(scene));
+	assert_true(scene->fake.copied_ms >= now_ms - 1000);
+}
+
 static enum weir_status refuse_consumer(struct weir_bus *bus, enum weir_topic topic, const char *group,
                                         struct weir_consumer **consumer, struct weir_error *error)
 {
@@ -518,6 +577,8 @@ int main(void)
 		CASE(test_once_copies_and_ends),
 		CASE(test_once_says_that_it_failed),
 		CASE(test_once_does_not_wait_for_ever),
+		CASE(test_a_clock_that_was_ahead_for_a_moment),
+		CASE(test_a_clock_that_was_behind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

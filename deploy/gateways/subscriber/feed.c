@@ -166,8 +166,7 @@ static bool pass_over(struct feed *feed, uint32_t partition, uint64_t offset)
 	return true;
 }
 
-/* The next receive begins at the topic's start. */
-static void begin_anew(struct feed *feed)
+void feed_begin_anew(struct feed *feed)
 {
 	feed->lost = feed->begun = false;
 	feed->again_at_ms = 0;
@@ -192,7 +191,7 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 		status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
 	if (status == WEIR_ANEW) {
 		*count = 0;
-		begin_anew(feed);
+		feed_begin_anew(feed);
 		return status;
 	}
 	if (status != WEIR_INVALID) {
@@ -217,7 +216,7 @@ bool feed_begin_anew_if_lost(struct feed *feed)
 {
 	bool lost = feed->lost;
 	if (lost)
-		begin_anew(feed);
+		feed_begin_anew(feed);
 	return lost;
 }
 

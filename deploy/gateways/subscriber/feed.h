@@ -44,6 +44,9 @@ WEIR_MUST_USE enum weir_status feed_receive(struct feed *feed, struct weir_messa
  */
 bool feed_begin_anew_if_lost(struct feed *feed);
 
+/** The next receive begins at the topic's start, as in a new feed. What the last one gave is gone. */
+void feed_begin_anew(struct feed *feed);
+
 /** Whether all that the topic held when reading began was received. */
 bool feed_caught_up(const struct feed *feed);
 

@@ -50,6 +50,9 @@ struct subscriber {
 	int64_t bus_look_at_ms;
 	int64_t progress_ms; /* monotonic: when something of the topic came */
 	struct subscriber_notice malformed_notice, left_out_notice, unfit_notice;
+	struct subscriber_notice clock_notices[2]; /* set forward, set back */
+	int64_t clock_offset_ms;                   /* the clock minus the monotonic one */
+	uint64_t clock_steps;
 
 	struct weir_counter results[RESULT_COUNT];
 	struct weir_counter copies, errors;

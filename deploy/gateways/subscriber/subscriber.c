@@ -27,7 +27,17 @@ enum {
 	LONG_MS = 250,
 	CHANGES_MANY = 16384, /* are applied before their interval is over */
 	CHANGES_MOST = 65536, /* while a copy waits for its interval */
+	CLOCK_STEP_MS = 2000, /* the clock was set: more than a leap second */
+	CLOCK_LOOK_MS = 500,  /* reading the clocks takes less, unless the process is stopped meanwhile */
 };
+
+/* The clock minus the monotonic one, which changes only where the clock is set, or the machine sleeps. */
+static bool read_clock_offset(int64_t *offset_ms)
+{
+	int64_t before_ms = weir_monotonic_ms(), wall_ms = weir_wall_ms();
+	*offset_ms = wall_ms - before_ms;
+	return weir_monotonic_ms() - before_ms < CLOCK_LOOK_MS;
+}
 
 struct subscriber *subscriber_new(const struct subscriber_options *options)
 {
@@ -40,6 +50,8 @@ struct subscriber *subscriber_new(const struct subscriber_options *options)
 	subscriber->table = block_table_new(&table);
 	subscriber->copy_wanted = true;
 	subscriber->retry_wait_ms = RETRY_LEAST_MS;
+	while (!read_clock_offset(&subscriber->clock_offset_ms))
+		continue;
 	if (!options->once)
 		subscriber->ager = ager_start(options->target, options->log);
 	return subscriber;
@@ -400,6 +412,35 @@ static enum weir_status after_recreation(struct subscriber *subscriber, struct w
 	return WEIR_OK;
 }
 
+/*
+ * What a target ends by itself has the time that is left of it, by the clock as it was: it is written again. Where the
+ * clock was ahead, blocks ended too soon, or were over as they came: the topic still has them. Those that are in force
+ * stay, as a topic that was recreated does not have all of them.
+ */
+static void look_at_clock(struct subscriber *subscriber)
+{
+	int64_t offset_ms;
+	if (!read_clock_offset(&offset_ms))
+		return;
+	int64_t step_ms = offset_ms - subscriber->clock_offset_ms;
+	if (llabs(step_ms) < CLOCK_STEP_MS)
+		return;
+	subscriber->clock_offset_ms = offset_ms;
+	subscriber->copy_wanted = true;
+	struct subscriber_notice *notice = &subscriber->clock_notices[step_ms < 0];
+	if (is_news(notice, ++subscriber->clock_steps, weir_monotonic_ms()))
+		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "clock",
+		         "the clock of this machine was set %s by %lld s: %s (runbook: clock)",
+		         step_ms > 0 ? "forward" : "back", (long long)llabs(step_ms) / 1000,
+		         step_ms > 0 ? "the list is written again, with the time that is left of each block"
+		                     : "blocks may have ended too soon, so the decisions are read from the beginning");
+	if (step_ms > 0)
+		return;
+	feed_begin_anew(atomic_load(&subscriber->feed));
+	block_table_keep(subscriber->table);
+	begin_anew(subscriber);
+}
+
 static enum weir_status report_blocked_feed(const struct subscriber *subscriber, struct weir_error *error)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
@@ -483,6 +524,8 @@ static enum weir_status turn(struct subscriber *subscriber, struct weir_message 
 	if (status != WEIR_OK)
 		return status;
 	subscriber->expire_at_ms = block_table_expire(subscriber->table, weir_wall_ms());
+	if (!subscriber->options.once)
+		look_at_clock(subscriber); /* at once, so that what a wrong clock ended is not taken for right */
 	bool was_caught_up = atomic_load(&subscriber->caught_up);
 	note_catch_up(subscriber);
 	if (!was_caught_up) /* what there was already says nothing of how long anything takes */

@@ -98,8 +98,8 @@ enum block_outcome {
 void block_table_clear(struct block_table *table);
 
 /**
- * The topic was recreated, and is read from its start: each block stays until its end, or until the new topic says
- * something of its bucket, in whatever version.
+ * The topic was recreated, or the clock was set back, and it is read from its start: each block stays until its end, or
+ * until the topic says something of its bucket, in whatever version.
  */
 void block_table_keep(struct block_table *table);
 

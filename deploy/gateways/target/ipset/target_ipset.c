@@ -164,8 +164,8 @@ static void put_change(struct ipset_target *ipset, size_t i, const struct block_
 		return;
 	if (held)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
-	else if (entry->state != BLOCK_ENDED || entry->until_ms - entry->at_ms > IPSET_TIMEOUT_MOST_MS)
-		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text); /* else the kernel ends it */
+	else /* also what the kernel ends by itself, and did: another clock may have been its time's */
+		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text);
 }
 
 static enum weir_status apply(struct target *target, const struct block_table *table, int64_t now_ms,
