@@ -44,10 +44,10 @@ class Machine:
         self.config = place.config(zones, [source(self.log, **({"format": form} if form else {}))], **sections)
         self.weir = None
 
-    def start(self):
+    def start(self, **popen):
         """Starts it, anew too."""
         self.weir = self.place.start("run", "--config", self.config, "--state", self.state,
-                                     "--decisions", self.place.path("decisions.jsonl"))
+                                     "--decisions", self.place.path("decisions.jsonl"), **popen)
         return self
 
     def subscribe(self, target, *options, config=True, **popen):
@@ -319,6 +319,34 @@ def test_a_clock_that_was_ahead_for_a_moment_lets_nobody_in_for_longer(place):
     assert subscriber.weir.stop() == 0, subscriber.weir.said()
     said = subscriber.weir.said()
     assert said.count("was set forward by 7200 s") == said.count("was set back by 7200 s") == 1, said
+
+
+def test_a_log_keeps_its_blocks_where_its_clock_was_ahead_for_a_moment(place):
+    """What was over by that clock is not trimmed at once, nor later what is in force by the right one."""
+    zones = [zone("long", [sliding(3, "1m")], id=1, match={"path": ["/long"]}, block_for="1h"),
+             zone("short", [sliding(1, "1s")], id=2, match={"path": ["/short"]}, block_for="2s")]
+    clock, said = SteppedClock(place), 0
+    machine = Machine(place, zones, bus={"partitions": 1, "segment_size": "64KiB"}).start(env=clock.environment)
+    machine.say("".join(line(START_MS + i, "ann", path="/long") for i in range(4)))
+    until(lambda: ("long", "ann") in machine.listed(), "ann is blocked", running=machine.weir)
+
+    def first_segment():
+        """Blocks that are over soon fill the log: the name of its first file afterwards."""
+        nonlocal said
+        said += 600
+        machine.say("".join(line(START_MS - 3600000 + i, f"s{said}-{i // 2}", path="/short") for i in range(2 * 600)))
+        until(lambda: read(place.path("decisions.jsonl")).count(b'"short"') == said, "they are decided", running=machine.weir)
+        time.sleep(1.5)  # within which it is trimmed
+        folder = os.path.join(machine.state, "log", "decisions")
+        return min(name for name in os.listdir(folder) if name.endswith(".log"))
+
+    first = first_segment()
+    clock.set(7200)
+    assert first_segment() == first, "it is kept"
+    clock.set(0)
+    assert first_segment() == first and ("long", "ann") in machine.listed(), "it is kept still"
+    machine.lift("ann", "long")
+    assert machine.weir.stop() == 0, machine.weir.said()
 
 
 def test_what_cannot_be_meant_is_refused(place):

@@ -3,6 +3,7 @@
 #ifndef DEPLOY_GATEWAYS_SUBSCRIBER_INTERNAL_H
 #define DEPLOY_GATEWAYS_SUBSCRIBER_INTERNAL_H
 
+#include "common/base/clock_step.h"
 #include "deploy/gateways/subscriber/ager.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 
@@ -50,8 +51,8 @@ struct subscriber {
 	int64_t bus_look_at_ms;
 	int64_t progress_ms; /* monotonic: when something of the topic came */
 	struct subscriber_notice malformed_notice, left_out_notice, unfit_notice;
+	struct weir_clock_step clock;
 	struct subscriber_notice clock_notices[2]; /* set forward, set back */
-	int64_t clock_offset_ms;                   /* the clock minus the monotonic one */
 	uint64_t clock_steps;
 
 	struct weir_counter results[RESULT_COUNT];

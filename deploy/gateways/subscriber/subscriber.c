@@ -27,17 +27,7 @@ enum {
 	LONG_MS = 250,
 	CHANGES_MANY = 16384, /* are applied before their interval is over */
 	CHANGES_MOST = 65536, /* while a copy waits for its interval */
-	CLOCK_STEP_MS = 2000, /* the clock was set: more than a leap second */
-	CLOCK_LOOK_MS = 500,  /* reading the clocks takes less, unless the process is stopped meanwhile */
 };
-
-/* The clock minus the monotonic one, which changes only where the clock is set, or the machine sleeps. */
-static bool read_clock_offset(int64_t *offset_ms)
-{
-	int64_t before_ms = weir_monotonic_ms(), wall_ms = weir_wall_ms();
-	*offset_ms = wall_ms - before_ms;
-	return weir_monotonic_ms() - before_ms < CLOCK_LOOK_MS;
-}
 
 struct subscriber *subscriber_new(const struct subscriber_options *options)
 {
@@ -50,8 +40,7 @@ struct subscriber *subscriber_new(const struct subscriber_options *options)
 	subscriber->table = block_table_new(&table);
 	subscriber->copy_wanted = true;
 	subscriber->retry_wait_ms = RETRY_LEAST_MS;
-	while (!read_clock_offset(&subscriber->clock_offset_ms))
-		continue;
+	weir_clock_step_begin(&subscriber->clock);
 	if (!options->once)
 		subscriber->ager = ager_start(options->target, options->log);
 	return subscriber;
@@ -419,19 +408,15 @@ static enum weir_status after_recreation(struct subscriber *subscriber, struct w
  */
 static void look_at_clock(struct subscriber *subscriber)
 {
-	int64_t offset_ms;
-	if (!read_clock_offset(&offset_ms))
+	int64_t step_ms = weir_clock_step_take(&subscriber->clock);
+	if (step_ms == 0)
 		return;
-	int64_t step_ms = offset_ms - subscriber->clock_offset_ms;
-	if (llabs(step_ms) < CLOCK_STEP_MS)
-		return;
-	subscriber->clock_offset_ms = offset_ms;
 	subscriber->copy_wanted = true;
 	struct subscriber_notice *notice = &subscriber->clock_notices[step_ms < 0];
 	if (is_news(notice, ++subscriber->clock_steps, weir_monotonic_ms()))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "clock",
 		         "the clock of this machine was set %s by %lld s: %s (runbook: clock)",
-		         step_ms > 0 ? "forward" : "back", (long long)llabs(step_ms) / 1000,
+		         step_ms > 0 ? "forward" : "back", llabs(step_ms) / 1000,
 		         step_ms > 0 ? "the list is written again, with the time that is left of each block"
 		                     : "blocks may have ended too soon, so the decisions are read from the beginning");
 	if (step_ms > 0)

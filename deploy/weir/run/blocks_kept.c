@@ -2,11 +2,15 @@
 /*
  * Of a partition, the offsets are remembered whose blocks end later than all before them: while the first of them is in
  * force, what stands behind it is held back with it. Ends are rounded up to STEP_MS, so that there is at most one a step.
+ *
+ * What is trimmed does not come back. So a clock that was set forward is not believed at once, and after one that was set
+ * back all is read again that the log has.
  */
 #include "deploy/weir/run/blocks_kept.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/clock_step.h"
 #include "deploy/gateways/table/decision_record.h"
 
 #include <pthread.h>
@@ -14,7 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { BATCH_MESSAGES = 256, WAIT_MS = 200, STEP_MS = 16000, TRIM_PERIOD_MS = 1000 };
+enum { BATCH_MESSAGES = 256, WAIT_MS = 200, STEP_MS = 16000, TRIM_PERIOD_MS = 1000, DOUBT_MS = 3600000 };
 
 struct kept_block {
 	uint64_t offset;
@@ -34,7 +38,9 @@ struct blocks_kept {
 	struct weir_consumer *consumer;
 	struct kept_partition *partitions;
 	struct weir_fault fault;
+	struct weir_clock_step clock;
 	int64_t trim_due_ms; /* monotonic */
+	bool anew;           /* the log is to be read from its start */
 	_Atomic bool stop;
 	pthread_t thread;
 };
@@ -87,6 +93,33 @@ static void trim(struct blocks_kept *kept, int64_t now_ms)
 	}
 }
 
+/* @return WEIR_OK; WEIR_IO: try again */
+static enum weir_status read_from_start(struct blocks_kept *kept, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < kept->bus->partitions && status == WEIR_OK; i++) {
+		struct kept_partition *partition = &kept->partitions[i];
+		uint64_t next;
+		status = kept->bus->ops->extent(kept->bus, WEIR_TOPIC_DECISIONS, i, &partition->next, &next, error);
+		if (status == WEIR_OK)
+			status = kept->bus->ops->assign(kept->consumer, i, partition->next, error);
+		partition->count = 0;
+	}
+	kept->anew = status != WEIR_OK;
+	return status;
+}
+
+static void look_at_clock(struct blocks_kept *kept)
+{
+	int64_t step_ms = weir_clock_step_take(&kept->clock), now_ms = weir_monotonic_ms();
+	if (step_ms > 0 && kept->trim_due_ms <= now_ms + TRIM_PERIOD_MS)
+		kept->trim_due_ms = now_ms + DOUBT_MS;
+	if (step_ms >= 0)
+		return;
+	kept->anew = true;
+	kept->trim_due_ms = now_ms + TRIM_PERIOD_MS;
+}
+
 static void *work(void *context)
 {
 	struct blocks_kept *kept = context;
@@ -94,8 +127,9 @@ static void *work(void *context)
 	struct weir_error error;
 	while (!atomic_load(&kept->stop)) {
 		size_t count = 0;
-		enum weir_status status =
-			kept->bus->ops->receive(kept->consumer, messages, BATCH_MESSAGES, WAIT_MS, &count, &error);
+		enum weir_status status = kept->anew ? read_from_start(kept, &error) : WEIR_OK;
+		if (status == WEIR_OK)
+			status = kept->bus->ops->receive(kept->consumer, messages, BATCH_MESSAGES, WAIT_MS, &count, &error);
 		if (status == WEIR_OK)
 			weir_fault_clear(&kept->fault, kept->log, "decisions");
 		else
@@ -106,7 +140,8 @@ static void *work(void *context)
 				error.text);
 		for (size_t i = 0; i < count && status == WEIR_OK; i++)
 			take(kept, &messages[i], weir_wall_ms());
-		if (weir_monotonic_ms() >= kept->trim_due_ms) {
+		look_at_clock(kept);
+		if (!kept->anew && weir_monotonic_ms() >= kept->trim_due_ms) {
 			trim(kept, weir_wall_ms());
 			kept->trim_due_ms = weir_monotonic_ms() + TRIM_PERIOD_MS;
 		}
@@ -134,12 +169,9 @@ enum weir_status blocks_kept_start(struct weir_bus *bus, const struct weir_log *
 	kept->log = log;
 	kept->partitions = weir_alloc(bus->partitions, sizeof *kept->partitions);
 	enum weir_status status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "blocks", &kept->consumer, error);
-	for (uint32_t i = 0; status == WEIR_OK && i < bus->partitions; i++) {
-		uint64_t next;
-		status = bus->ops->extent(bus, WEIR_TOPIC_DECISIONS, i, &kept->partitions[i].next, &next, error);
-		if (status == WEIR_OK)
-			status = bus->ops->assign(kept->consumer, i, kept->partitions[i].next, error);
-	}
+	weir_clock_step_begin(&kept->clock);
+	if (status == WEIR_OK)
+		status = read_from_start(kept, error);
 	if (status == WEIR_OK && pthread_create(&kept->thread, NULL, work, kept) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot start a thread");
 	if (status != WEIR_OK) {
