@@ -59,6 +59,7 @@ static void hand_out(const struct parts *parts, const struct check_answer *part_
 {
 	for (uint32_t i = 0; i < parts->caller_count; i++) {
 		answers[i] = part_answers[parts->part_of[i]];
+		assert(answers[i].outcome != CHECK_LATER || parts->count == parts->caller_count);
 		answers[i].ticket = parts->tickets[i];
 		answers[i].reserved = false;
 	}
@@ -309,6 +310,7 @@ static void ask_apart(struct bundles *bundles, const struct parts *parts, struct
 		answers[i] = (struct check_answer){.outcome = CHECK_LATER, .ticket = parts->tickets[i]};
 }
 
+/* The answer to a durable ask comes later, for one ticket: where two asks became one part, finish() hands it to both. */
 void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
 	struct parts parts;
@@ -317,7 +319,7 @@ void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t
 	assert(count <= CHECK_BUNDLE_MAX);
 	divide(&parts, asks, count);
 	for (uint32_t i = 0; i < parts.count; i++)
-		here &= bundles->is_here(bundles->context, &parts.asks[i]);
+		here &= bundles->is_here(bundles->context, &parts.asks[i]) && (!parts.asks[i].durable || parts.count == count);
 	if (here && ask_here(bundles, parts.asks, parts.count, part_answers))
 		hand_out(&parts, part_answers, answers);
 	else

@@ -14,14 +14,15 @@
 
 #include <cmocka.h>
 
-enum { KEYS = 6, LIMIT = 8, LATER_MOST = 64 };
+enum { KEYS = 6, LIMIT = 8, LATER_MOST = 64, FIRST_TICKET = 100 };
 
 struct judge {
 	struct bundles bundles;
 	int64_t counted[KEYS], blocked[KEYS];
 	uint32_t room; /* checks that may still be counted */
 	bool here;     /* all keys are this worker's */
-	bool later;    /* answers come later, but for those of looks that wait for nothing */
+	bool later;    /* where they are not, answers come later, but for those of looks that wait for nothing */
+	bool durable;  /* answers to what counts come later */
 	bool tries;    /* what is asked counts only if it passes */
 	int refused;   /* a key that is not answered; -1: none */
 	struct check_answer waiting[LATER_MOST], given[CHECK_BUNDLE_MAX];
@@ -48,6 +49,7 @@ static struct check_answer judge_one(struct judge *judge, const struct check_ask
 	if (key == judge->refused || (peek ? ask->beside : 1) > judge->room)
 		return answer;
 	answer.outcome = judge->counted[key] + ask->cost > LIMIT ? CHECK_BLOCKED : CHECK_PASSED;
+	answer.why = CHECK_WHY_NONE;
 	if (peek)
 		return answer;
 	judge->room--;
@@ -63,6 +65,14 @@ static struct check_answer judge_one(struct judge *judge, const struct check_ask
 	return answer;
 }
 
+static bool comes_later(const struct judge *judge, const struct check_ask *ask, const struct check_answer *answer)
+{
+	if (ask->beside > 0 || ask->kind == CHECK_SETTLES)
+		return false;
+	bool counts = answer->outcome == CHECK_PASSED || (answer->outcome == CHECK_BLOCKED && !ask->tries);
+	return (judge->later && !judge->here) || (ask->durable && counts && !check_is_peek(ask));
+}
+
 static void judge_ask(void *context, const struct check_ask *asks, uint32_t count, bool counted,
                       struct check_answer *answers)
 {
@@ -71,7 +81,7 @@ static void judge_ask(void *context, const struct check_ask *asks, uint32_t coun
 	for (uint32_t i = 0; i < count; i++) {
 		struct check_answer answer = judge_one(judge, &asks[i]);
 		answers[i] = answer;
-		if (!judge->later || asks[i].beside > 0 || asks[i].kind == CHECK_SETTLES)
+		if (!comes_later(judge, &asks[i], &answer))
 			continue;
 		assert_true(judge->waiting_count < LATER_MOST);
 		judge->waiting[judge->waiting_count++] = answer;
@@ -89,6 +99,27 @@ static void judge_answered(void *context, const struct check_answer *answer)
 {
 	struct judge *judge = context;
 	judge->given[judge->given_count++] = *answer;
+}
+
+/* An answer that came later: to a part of a bundle, or to what a caller asked. */
+static void take(struct judge *judge, const struct check_answer *answer)
+{
+	if (answer->ticket & CHECK_TICKET_OF_BUNDLE) {
+		bundles_take(&judge->bundles, answer);
+		bundles_step(&judge->bundles);
+		return;
+	}
+	uint32_t i = (uint32_t)answer->ticket - FIRST_TICKET;
+	assert_int_equal(judge->given[i].outcome, CHECK_LATER);
+	judge->given[i] = *answer;
+}
+
+static bool all_are_answered(const struct judge *judge, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (judge->given[i].outcome == CHECK_LATER)
+			return false;
+	return true;
 }
 
 static struct judge judge_new(void)
@@ -109,20 +140,19 @@ static void ask(struct judge *judge, const char *keys, const int64_t *costs)
 		asks[i] = (struct check_ask){.zone = weir_span_of("z"),
 		                             .key = {.at = &keys[i], .length = 1},
 		                             .cost = costs != NULL ? costs[i] : 1,
+		                             .durable = judge->durable,
 		                             .tries = judge->tries,
 		                             .bundle = 1,
-		                             .ticket = 100 + i};
+		                             .ticket = FIRST_TICKET + i};
 	judge->given_count = 0;
 	bundles_ask(&judge->bundles, asks, count, judge->given);
-	bool later = judge->given[0].outcome == CHECK_LATER;
 	while (judge->waiting_count > 0) { /* those of a step, and then of the next */
-		assert_true(later);
-		bundles_take(&judge->bundles, &judge->waiting[--judge->waiting_count]);
-		bundles_step(&judge->bundles);
+		struct check_answer answer = judge->waiting[--judge->waiting_count];
+		take(judge, &answer);
 	}
-	assert_int_equal(judge->given_count, later ? count : 0);
+	assert_true(all_are_answered(judge, count));
 	for (uint32_t i = 0; i < count; i++)
-		assert_int_equal(judge->given[i].ticket, 100 + i);
+		assert_int_equal(judge->given[i].ticket, FIRST_TICKET + i);
 }
 
 static void where_one_has_no_room_none_counts(void **state)
@@ -195,6 +225,7 @@ static void all_count_or_none(void **state)
 		judge.here = rand_r(&random) % 2;
 		judge.later = rand_r(&random) % 2;
 		judge.tries = rand_r(&random) % 2;
+		judge.durable = rand_r(&random) % 2;
 		judge.refused = rand_r(&random) % 4 == 0 ? (int)(rand_r(&random) % KEYS) : -1;
 		struct judge before = judge;
 		ask(&judge, keys, costs);
