@@ -217,6 +217,7 @@ static void reply_without_policy(struct http_connection *connection, const char 
 	exchange->asks[exchange->ask_count - 1].answer =
 		(struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .retry_after_ms = -1};
 	reply_verdict(connection);
+	exchange_clear(exchange);
 }
 
 /* @return false: it is answered */
@@ -245,14 +246,15 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 			"a hop that counts is no address: set checks.client_ip, or have the gateway write the header anew");
 		return false;
 	}
-	if (check_request_find(fields, found, &count) != WEIR_OK) {
+	bool all = check_request_find(fields, found, &count) == WEIR_OK;
+	for (uint32_t i = 0; all && i < count; i++)
+		all = exchange_add(&connection->exchange, found[i].zone, found[i].key, 1, false);
+	if (!all) {
+		exchange_clear(&connection->exchange);
 		reply_refusal(connection, REFUSAL_ASKED, 500, "The request is in too many zones",
 		              "a request is in at most 64 zones");
-		return false;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		(void)exchange_add(&connection->exchange, found[i].zone, found[i].key, 1, false);
-	return true;
+	return all;
 }
 
 /* "?deny=403". @return false: it is another query, and answered */

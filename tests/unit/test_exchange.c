@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests by HTTP while there is no policy yet, and those behind them on the same connection. */
+#include "limiter/check/http/check_http.h"
+
+#include "limiter/check/request/check_request.h"
+#include "tests/support/asking.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char zones[] =
+	"[{\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":9,\"window\":\"1m\"}]}]";
+static const char request[] = "GET /v1/nginx HTTP/1.1\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n";
+
+static void begin(struct asking *asking, enum weir_on_unavailable on_unavailable)
+{
+	struct check_http_options options = {0};
+	struct weir_error error;
+	const struct check_request_options matching = {.log = NULL};
+	const struct link_options common = asking_options(asking, on_unavailable);
+	assert_int_equal(check_request_new(&matching, &options.request, &error), WEIR_OK);
+	asking_begin(asking, check_http_new(&common, &options));
+}
+
+static bool has_status(const char *reply, int status)
+{
+	char head[32];
+	int length = snprintf(head, sizeof head, "HTTP/1.1 %d ", status);
+	return strncmp(reply, head, (size_t)length) == 0;
+}
+
+/* As many as a request may ask at most, and more. */
+static void requests_before_a_policy_leave_nothing_behind(void **state)
+{
+	static const struct {
+		enum weir_on_unavailable on_unavailable;
+		int status;
+	} settings[] = {
+		{WEIR_ON_UNAVAILABLE_ALLOW, 200}, {WEIR_ON_UNAVAILABLE_DENY, 429}, {WEIR_ON_UNAVAILABLE_ERROR, 503}};
+	static struct asking asking;
+	(void)state;
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		begin(&asking, settings[i].on_unavailable);
+		for (int asked = 0; asked < CHECK_HTTP_ASKS_MAX + 2; asked++)
+			assert_true(has_status(asking_send(&asking, request), settings[i].status));
+		asking_use(&asking, zones);
+		assert_true(has_status(asking_send(&asking, request), 200));
+		assert_int_equal(asking.asked, 1);
+		asking_end(&asking);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(requests_before_a_policy_leave_nothing_behind),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
