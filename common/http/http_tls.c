@@ -590,8 +590,9 @@ struct weir_tls_stream {
 	struct weir_http_tls_server *tls;
 	struct weir_http_client client;
 	gnutls_session_t session;
-	bool greeted; /* the handshake is done */
-	int failed;   /* GnuTLS's code; 0: not */
+	bool greeted;     /* the handshake is done */
+	bool wants_write; /* what it was asked last could not send all that it has to */
+	int failed;       /* GnuTLS's code; 0: not */
 };
 
 struct weir_tls_stream *weir_tls_stream_new(struct weir_http_tls_server *tls, int fd)
@@ -627,6 +628,7 @@ void weir_tls_stream_free(struct weir_tls_stream *stream)
 /* What a code of GnuTLS's is to who reads from a socket. */
 static ssize_t as_errno(struct weir_tls_stream *stream, ssize_t code)
 {
+	stream->wants_write = false;
 	if (code >= 0)
 		return code;
 	if (code == GNUTLS_E_PREMATURE_TERMINATION)
@@ -634,6 +636,8 @@ static ssize_t as_errno(struct weir_tls_stream *stream, ssize_t code)
 	bool goes_on = code == GNUTLS_E_AGAIN || code == GNUTLS_E_INTERRUPTED || gnutls_error_is_fatal((int)code) == 0;
 	if (!goes_on)
 		stream->failed = (int)code;
+	/* GnuTLS tells of the last thing that it did, whether that is done or not. */
+	stream->wants_write = goes_on && gnutls_record_get_direction(stream->session) == 1;
 	errno = goes_on ? EAGAIN : EPROTO;
 	return -1;
 }
@@ -678,7 +682,7 @@ bool weir_tls_stream_pending(const struct weir_tls_stream *stream)
 
 bool weir_tls_stream_wants_write(const struct weir_tls_stream *stream)
 {
-	return stream->failed == 0 && gnutls_record_get_direction(stream->session) == 1;
+	return stream->wants_write;
 }
 
 const char *weir_tls_stream_words(const struct weir_tls_stream *stream)

@@ -98,7 +98,7 @@ bool link_connection_write(struct link_connection *connection, const char *bytes
 
 void link_connection_watch(struct link_connection *connection, bool in, bool out)
 {
-	out |= link_wants_write(&connection->link);
+	out |= in && link_wants_write(&connection->link); /* else nobody would have it go on */
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
 	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);

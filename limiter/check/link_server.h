@@ -177,7 +177,7 @@ static inline void link_connection_touch(struct link_connection *connection)
 ssize_t link_connection_read(struct link_connection *connection, void *room, size_t bytes);
 /** Writes what its client takes. It is dead if that fails. @param sent  moved on @return whether all is written */
 bool link_connection_write(struct link_connection *connection, const char *bytes, size_t length, size_t *sent);
-/** What is waited for from now on; also to write, while TLS has to. */
+/** What is waited for from now on; also to write, while TLS has to before it can read. */
 void link_connection_watch(struct link_connection *connection, bool in, bool out);
 /** Tells how many bytes are kept for it now. It is dead if that is too much. */
 void link_connection_keeps(struct link_connection *connection, size_t bytes);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server by TLS, as clients of GnuTLS meet it: versions, certificates and their renewal, who is kept out. */
 #include "common/base/clock.h"
-#include "common/http/http.h"
+#include "common/http/tls_stream.h"
 #include "common/log/log.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <netinet/in.h>
@@ -203,10 +204,10 @@ static int connect_plain(void)
 	return fd;
 }
 
-/* @param own  what it shows; NULL: nothing @return what the handshake gave */
-static int open_client(struct client *client, const char *priorities, const struct issued *own)
+/* @param own  what it shows; NULL: nothing */
+static void prepare_client(struct client *client, int fd, const char *priorities, const struct issued *own)
 {
-	client->fd = connect_plain();
+	client->fd = fd;
 	gnutls_init(&client->session, GNUTLS_CLIENT | GNUTLS_NO_SIGNAL);
 	gnutls_certificate_allocate_credentials(&client->credentials);
 	if (own != NULL) {
@@ -216,7 +217,13 @@ static int open_client(struct client *client, const char *priorities, const stru
 	assert_int_equal(gnutls_priority_set_direct(client->session, priorities, NULL), 0);
 	gnutls_credentials_set(client->session, GNUTLS_CRD_CERTIFICATE, client->credentials);
 	gnutls_transport_set_int(client->session, client->fd);
+}
+
+/* @return what the handshake gave */
+static int open_client(struct client *client, const char *priorities, const struct issued *own)
+{
 	int code;
+	prepare_client(client, connect_plain(), priorities, own);
 	while ((code = gnutls_handshake(client->session)) < 0 && !gnutls_error_is_fatal(code))
 		;
 	return code;
@@ -601,6 +608,43 @@ static void what_clients_will_refuse_is_said(void **state)
 	forget(&good);
 }
 
+/* Who waits for room to send where nothing is to be sent is told at once that there is room, again and again. */
+static void a_stream_wants_to_write_while_something_is_unsent(void **state)
+{
+	(void)state;
+	struct issued own = issue("own", NULL, NULL, 3);
+	struct weir_http_tls_server *tls;
+	struct weir_http_tls served = files(false);
+	struct weir_error error;
+	struct client client;
+	static char bytes[1 << 16];
+	int ends[2], code = -1;
+	ssize_t got = -1;
+	put_pair(&own);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(weir_http_tls_open(&served, NULL, &tls, &error), WEIR_OK);
+	struct weir_tls_stream *stream = weir_tls_stream_new(tls, ends[0]);
+	prepare_client(&client, ends[1], any, NULL);
+	for (int steps = 0; steps < 100 && (code != 0 || !weir_tls_stream_greeted(stream)); steps++) {
+		code = code != 0 ? gnutls_handshake(client.session) : 0;
+		got = weir_tls_stream_read(stream, bytes, sizeof bytes);
+		assert_true(got < 0 && errno == EAGAIN);
+	}
+	assert_int_equal(gnutls_record_send(client.session, "ping", 4), 4);
+	assert_int_equal(weir_tls_stream_read(stream, bytes, sizeof bytes), 4);
+	assert_int_equal(weir_tls_stream_write(stream, "pong", 4), 4);
+	assert_false(weir_tls_stream_wants_write(stream));
+	while ((got = weir_tls_stream_write(stream, bytes, sizeof bytes)) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_true(weir_tls_stream_wants_write(stream));
+	weir_tls_stream_free(stream);
+	weir_http_tls_close(tls);
+	close(ends[0]);
+	close_client(&client);
+	forget(&own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -613,6 +657,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_renewal_under_load_loses_no_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_serve_is_refused_in_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_clients_will_refuse_is_said, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stream_wants_to_write_while_something_is_unsent, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
