@@ -55,10 +55,52 @@ static void requests_before_a_policy_leave_nothing_behind(void **state)
 	}
 }
 
+static void expect_json(struct asking *asking, const char *text, int status, const char *body)
+{
+	char asked[512];
+	snprintf(asked, sizeof asked, "POST /v1/check HTTP/1.1\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
+	const char *reply = asking_send(asking, asked), *came = strstr(reply, "\r\n\r\n");
+	if (!has_status(reply, status) || came == NULL || (body != NULL && strcmp(came + 4, body) != 0))
+		fail_msg("%s: %s", text, reply);
+}
+
+static void before_a_policy_a_text_is_told_what_a_gateway_is(void **state)
+{
+	static struct asking asking;
+	static const char zone[] = "{\"zone\":\"site\",\"key\":\"192.0.2.7\"}",
+					  fields[] = "{\"fields\":{\"ip\":\"192.0.2.7\"}}";
+	static const char both[] = "{\"checks\":[{\"zone\":\"site\",\"key\":\"a\"},{\"fields\":{}}]}";
+	(void)state;
+	for (int allows = 0; allows < 2; allows++) {
+		char told[64], body[512];
+		begin(&asking, allows ? WEIR_ON_UNAVAILABLE_ALLOW : WEIR_ON_UNAVAILABLE_DENY);
+		snprintf(told, sizeof told, "\"allowed\":%s", allows ? "true" : "false");
+		snprintf(body, sizeof body, "{%s,\"unavailable\":\"loading\"}\n", told);
+		for (int i = 0; i < CHECK_HTTP_ASKS_MAX + 2; i++)
+			expect_json(&asking, zone, 200, body);
+		snprintf(body, sizeof body, "{\"zones\":[],%s,\"unavailable\":\"loading\"}\n", told);
+		expect_json(&asking, fields, 200, body);
+		snprintf(body, sizeof body,
+		         "{\"checks\":[{%s,\"unavailable\":\"loading\"},{\"zones\":[],%s,\"unavailable\":\"loading\"}],%s}\n",
+		         told, told, told);
+		expect_json(&asking, both, 200, body);
+		expect_json(&asking, "{\"zone\":5}", 400, NULL);
+		asking_use(&asking, zones);
+		expect_json(&asking, both, 200, NULL);
+		assert_int_equal(asking.asked, 1);
+		asking_end(&asking);
+	}
+	begin(&asking, WEIR_ON_UNAVAILABLE_ERROR);
+	expect_json(&asking, zone, 503, NULL);
+	expect_json(&asking, fields, 503, NULL);
+	asking_end(&asking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_before_a_policy_leave_nothing_behind),
+		cmocka_unit_test(before_a_policy_a_text_is_told_what_a_gateway_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

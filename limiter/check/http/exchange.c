@@ -83,6 +83,16 @@ bool exchange_add(struct exchange *exchange, const struct weir_zone *zone, struc
 	return true;
 }
 
+bool exchange_add_unjudged(struct exchange *exchange)
+{
+	const struct weir_zone none = {.name = (char *)(uintptr_t) ""};
+	if (!exchange_add(exchange, &none, weir_span_of(""), 1, false))
+		return false;
+	exchange->asks[exchange->ask_count - 1].answer =
+		(struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .retry_after_ms = -1};
+	return true;
+}
+
 void exchange_deinit(struct exchange *exchange)
 {
 	free(exchange->asks);
@@ -207,16 +217,12 @@ static struct weir_span hops_of(const struct check_request *fields, const struct
 /* A request in zones that nobody can name yet is one that cannot be judged. */
 static void reply_without_policy(struct http_connection *connection, const char *why)
 {
-	const struct weir_zone none = {.name = (char *)(uintptr_t) ""};
 	struct exchange *exchange = &connection->exchange;
 	if (connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR ||
-	    !exchange_add(exchange, &none, weir_span_of(""), 1, false)) {
+	    !exchange_add_unjudged(exchange))
 		reply_problem(connection, 503, "There is no policy that can be used", why);
-		return;
-	}
-	exchange->asks[exchange->ask_count - 1].answer =
-		(struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .retry_after_ms = -1};
-	reply_verdict(connection);
+	else
+		reply_verdict(connection);
 	exchange_clear(exchange);
 }
 
@@ -250,9 +256,9 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 	for (uint32_t i = 0; all && i < count; i++)
 		all = exchange_add(&connection->exchange, found[i].zone, found[i].key, 1, false);
 	if (!all) {
-		exchange_clear(&connection->exchange);
 		reply_refusal(connection, REFUSAL_ASKED, 500, "The request is in too many zones",
 		              "a request is in at most 64 zones");
+		exchange_clear(&connection->exchange);
 	}
 	return all;
 }

@@ -130,6 +130,8 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 /** Adds an ask, whose key is copied. @return false: there are too many */
 bool exchange_add(struct exchange *exchange, const struct weir_zone *zone, struct weir_span key, int64_t cost,
                   bool peek);
+/** The same of what cannot be judged, in no zone, as there is no policy that can be used. Not for exchange_send(). */
+bool exchange_add_unjudged(struct exchange *exchange);
 /** Hands over what was added; replies at once if that is nothing. */
 void exchange_send(struct http_connection *connection);
 /** @param answer  not CHECK_LATER */

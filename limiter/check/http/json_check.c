@@ -100,6 +100,7 @@ static enum weir_status add_fields(struct http_connection *connection, const str
 	return WEIR_OK;
 }
 
+/* @param policy  NULL: there is none that can be used */
 static enum weir_status add_check(struct http_connection *connection, const struct weir_policy *policy,
                                   const struct weir_json *at, struct json_check *check, struct weir_error *error)
 {
@@ -116,8 +117,11 @@ static enum weir_status add_check(struct http_connection *connection, const stru
 		return weir_json_fail(&fields, error, "stand instead of zone and key");
 	if (!check->by_fields && ask.zone == NULL)
 		return weir_json_require(&zone, "give zone and key, or fields", error);
-	status = check->by_fields ? add_fields(connection, policy, &fields, &ask, error)
-	                          : add_zone(connection, policy, at, &ask, error);
+	if (policy == NULL && !exchange_add_unjudged(exchange))
+		return weir_json_fail(at, error, "asks too much: a request asks at most %d zones", CHECK_HTTP_ASKS_MAX);
+	if (policy != NULL)
+		status = check->by_fields ? add_fields(connection, policy, &fields, &ask, error)
+		                          : add_zone(connection, policy, at, &ask, error);
 	check->count = exchange->ask_count - check->first;
 	for (uint32_t i = check->first; i < exchange->ask_count; i++)
 		exchange->asks[i].durable = ask.durable;
@@ -148,30 +152,50 @@ static enum weir_status add_all(struct http_connection *connection, const struct
 	return status;
 }
 
+/*
+ * Adds all that a text asks. Where there is no policy that can be used, none of it can be judged: then it is answered at once,
+ * unless on_unavailable is an error.
+ *
+ * @param policy  in force; NULL: there is none. Set to NULL where it cannot be used, and that is no error
+ */
+static enum weir_status add_text(struct http_connection *connection, const struct weir_policy **policy,
+                                 const struct weir_json *root, struct weir_error *error)
+{
+	enum weir_status status = add_all(connection, *policy, root, error);
+	bool usable = status == WEIR_OK || status == WEIR_INVALID;
+	if (usable || connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
+		return status;
+	exchange_clear(&connection->exchange);
+	*policy = NULL;
+	return add_all(connection, NULL, root, error);
+}
+
 void json_check_begin(struct http_connection *connection, struct weir_span body)
 {
 	const struct weir_policy *policy = link_server_policy(connection->base.server);
 	struct weir_json_document *document = NULL;
 	struct weir_error error;
-	if (policy == NULL) {
+	if (policy == NULL && connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) {
 		reply_problem(connection, 503, "There is no policy yet", "run `weir policy apply`");
 		return;
 	}
 	enum weir_status status = weir_json_parse("body", body.at, body.length, &document, &error);
 	if (status == WEIR_OK) {
 		struct weir_json root = weir_json_root(document);
-		status = add_all(connection, policy, &root, &error);
+		status = add_text(connection, &policy, &root, &error);
 	}
 	weir_json_document_free(document);
-	if (status == WEIR_OK) {
+	if (status == WEIR_OK && policy != NULL) {
 		exchange_send(connection);
 		return;
 	}
-	exchange_clear(&connection->exchange);
-	if (status == WEIR_INVALID)
+	if (status == WEIR_OK)
+		json_check_reply(connection);
+	else if (status == WEIR_INVALID)
 		reply_refusal(connection, REFUSAL_ASKED, 400, "The text cannot be read as checks", error.text);
 	else
 		reply_problem(connection, 503, "There is no policy that can be used", error.text);
+	exchange_clear(&connection->exchange);
 }
 
 /* ---- the reply ---- */
@@ -212,12 +236,14 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
                         const struct json_check *check)
 {
 	const struct exchange *exchange = &connection->exchange;
+	const struct http_ask *asks = &exchange->asks[check->first];
 	bool passed = true;
 	if (!check->by_fields)
-		return write_answer(connection, json, &exchange->asks[check->first]);
+		return write_answer(connection, json, asks);
+	bool unjudged = check->count > 0 && asks->zone[0] == '\0'; /* of no zone: there may be no asks at all */
 	weir_json_write_array(json, "zones");
-	for (uint32_t i = 0; i < check->count; i++) { /* of no zone: there may be no asks at all */
-		const struct http_ask *ask = &exchange->asks[check->first + i];
+	for (uint32_t i = 0; i < check->count && !unjudged; i++) {
+		const struct http_ask *ask = &asks[i];
 		weir_json_write_object(json, NULL);
 		weir_json_write_words(json, "zone", ask->zone);
 		write_key(json, ask, (struct weir_span){.at = exchange->keys.at + ask->key, .length = ask->key_length});
@@ -225,6 +251,8 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);
+	if (unjudged)
+		return write_answer(connection, json, asks);
 	weir_json_write_bool(json, "allowed", passed);
 	return passed;
 }

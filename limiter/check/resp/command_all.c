@@ -10,7 +10,7 @@
 
 enum { FIRST_PART = 2, PART_WORDS = 3 };
 
-/* Looks at all words before anything is asked. @param durable, zones  set @return why not; NULL: they are good */
+/* Looks at all words before anything is asked. @param durable, zones  set; zones are NULL before there is a policy @return why not; NULL: they are good */
 static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
                           bool *durable, const struct weir_zone *zones[CHECK_BUNDLE_MAX],
                           const struct weir_zone **denied, struct weir_error *error)
@@ -25,11 +25,12 @@ static const char *refuse(struct connection *connection, const struct weir_resp_
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
 		const struct weir_zone *zone = zones[i] = check_zone(connection, part[1], error);
-		if (zone == NULL || check_can_be(zone, part[0], error) != WEIR_OK)
+		bool known = zone != NULL || connection->server->policy == NULL;
+		if (!known || (zone != NULL && check_can_be(zone, part[0], error) != WEIR_OK))
 			return error->text;
 		if (!weir_resp_number(part[2], &cost) || cost < 0 || cost > WEIR_COST_MAX)
 			return "cost must be a number from 0 to 1099511627776";
-		if (!resp_user_may_ask(connection->user, zone))
+		if (zone != NULL && !resp_user_may_ask(connection->user, zone))
 			*denied = zone;
 	}
 	return NULL;
@@ -48,6 +49,8 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 		return check_fail(connection, why);
 	if (denied != NULL)
 		return check_deny(connection, denied);
+	if (zones[0] == NULL)
+		return check_no_policy(connection, REPLY_PART, (uint32_t)count);
 	if (!slots_together(connection, (uint32_t)count))
 		return false;
 	uint32_t bundle = ++connection->server->bundles;

@@ -72,9 +72,14 @@ bool check_no_zone(struct connection *connection, enum reply_form form, const ch
 {
 	if (connection->server->policy != NULL)
 		return fail(connection, REFUSAL_ASKED, words);
+	return check_no_policy(connection, form, 0);
+}
+
+bool check_no_policy(struct connection *connection, enum reply_form form, uint32_t together)
+{
 	if (!answers_are_out(connection))
 		return false;
-	slot_unavailable(connection, form);
+	slot_unavailable(connection, form, together);
 	return true;
 }
 
@@ -388,7 +393,7 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 		return fail(connection, REFUSAL_ASKED, "Zero rates are not supported");
 	const struct weir_zone *zone = find_throttle(connection->server, connection->user, &numbers, &error);
 	if (zone == NULL)
-		return fail(connection, REFUSAL_ASKED, error.text);
+		return check_no_zone(connection, REPLY_THROTTLE, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_THROTTLE, &more);
 	if (ask != NULL)
 		ask->cost = cost;

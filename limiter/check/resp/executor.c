@@ -186,12 +186,6 @@ static void write_answer(struct connection *connection, const struct slot *slot)
 	weir_resp_error(&connection->out, "ERR the zone was removed just now: its name is in no policy any more");
 }
 
-void slot_unavailable(struct connection *connection, enum reply_form form)
-{
-	const struct slot slot = {.form = form, .answer = {.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING}};
-	write_answer(connection, &slot);
-}
-
 /* Whether what is in front can be written: of a bundle when all of it is answered. @param refused  see below; set, as is blocked */
 static bool is_written_next(const struct slot *slot, const struct slot **refused, bool *blocked)
 {
@@ -225,6 +219,17 @@ static bool write_together(struct connection *connection, uint32_t together, con
 	weir_resp_array(&connection->out, together + 1u);
 	weir_resp_integer(&connection->out, blocked || (refused != NULL && on_unavailable == WEIR_ON_UNAVAILABLE_DENY));
 	return true;
+}
+
+void slot_unavailable(struct connection *connection, enum reply_form form, uint32_t together)
+{
+	const struct slot slot = {.form = form, .answer = {.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING}};
+	uint32_t count = together > 0 ? together : 1;
+	make_room_to_write(connection);
+	if (together > 0 && !write_together(connection, together, &slot, false))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		write_answer(connection, &slot);
 }
 
 /* Writes what is answered, from the front on. */

@@ -160,8 +160,8 @@ bool answers_are_out(struct connection *connection);
 bool slot_possible(const struct connection *connection);
 /** Whether there is room for so many checks of this connection in one group, and for their keys; else it waits for answers. */
 bool slots_together(struct connection *connection, uint32_t count);
-/** Answers what cannot be judged, as nothing is known yet. answers_are_out(). */
-void slot_unavailable(struct connection *connection, enum reply_form form);
+/** Answers what cannot be judged, as nothing is known yet. answers_are_out(). @param together  of a bundle: how many; else 0 */
+void slot_unavailable(struct connection *connection, enum reply_form form, uint32_t together);
 /** Takes a slot and the ask that goes with it, whose other members the caller sets. */
 struct check_ask *slot_ask(struct connection *connection, enum reply_form form);
 
@@ -223,6 +223,8 @@ bool check_fail(struct connection *connection, const char *words);
 bool check_deny(struct connection *connection, const struct weir_zone *zone);
 /** Says that check_zone() found none, or, before there is a policy, what a check is told that cannot be judged. @return as command_run */
 bool check_no_zone(struct connection *connection, enum reply_form form, const char *words);
+/** Says the latter. @param together  as of slot_unavailable() */
+bool check_no_policy(struct connection *connection, enum reply_form form, uint32_t together);
 /** An id as 32 hexadecimal digits. @return text */
 const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1]);
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands by RESP while there is no policy yet. */
+#include "limiter/check/resp/resp_server.h"
+
+#include "tests/support/asking.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char zones[] =
+	"[{\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":9,\"window\":\"1m\",\"burst\":5}]}]";
+
+static void begin(struct asking *asking, enum weir_on_unavailable on_unavailable, const struct resp_options *options)
+{
+	const struct link_options common = asking_options(asking, on_unavailable);
+	asking_begin(asking, resp_server_new(&common, options));
+}
+
+static void expect(struct asking *asking, const char *command, const char *wanted)
+{
+	char line[256];
+	snprintf(line, sizeof line, "%s\r\n", command);
+	if (strcmp(asking_send(asking, line), wanted) != 0)
+		fail_msg("%s: %s", command, asking->reply);
+}
+
+static void before_a_policy_each_command_is_told_the_same(void **state)
+{
+	static struct asking asking;
+	static const struct resp_options options = {0};
+	static const char *const commands[] = {"WEIR.CHECK ann site", "CL.THROTTLE ann 5 9 60",
+	                                       "WEIR.ALL 2 ann site 1 bob site 1"};
+	static const char unavailable[] = "-UNAVAILABLE loading: ask again\r\n";
+	static const struct {
+		enum weir_on_unavailable on_unavailable;
+		const char *replies[3];
+	} settings[] = {
+		{WEIR_ON_UNAVAILABLE_ERROR, {unavailable, unavailable, unavailable}},
+		{WEIR_ON_UNAVAILABLE_ALLOW,
+	     {"*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n", "*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n",
+	      "*3\r\n:0\r\n*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n"}},
+		{WEIR_ON_UNAVAILABLE_DENY,
+	     {"*5\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n", "*5\r\n:1\r\n:0\r\n:0\r\n:1\r\n:0\r\n",
+	      "*3\r\n:1\r\n*5\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n*5\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"}},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		begin(&asking, settings[i].on_unavailable, &options);
+		for (size_t j = 0; j < sizeof commands / sizeof *commands; j++)
+			expect(&asking, commands[j], settings[i].replies[j]);
+		expect(&asking, "WEIR.ALL 1 ann site x", "-ERR cost must be a number from 0 to 1099511627776\r\n");
+		assert_int_equal(asking.asked, 0);
+		asking_use(&asking, zones);
+		expect(&asking, commands[1], "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:6\r\n");
+		expect(&asking, "CL.THROTTLE ann 5 8 60",
+		       "-ERR no zone has gcra burst 5, rate 8, window 60s as its only limit: add it\r\n");
+		assert_int_equal(asking.asked, 1);
+		asking_end(&asking);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(before_a_policy_each_command_is_told_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
