@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "common/base/clock.h"
 #include "common/json/json.h"
 #include "common/policy/policy.h"
 
@@ -88,6 +89,14 @@ const char *asking_send(struct asking *asking, const char *bytes)
 	}
 	asking->reply[length] = '\0';
 	return asking->reply;
+}
+
+void asking_wait(struct asking *asking, int ms)
+{
+	int64_t end_ms = weir_monotonic_ms() + ms;
+	for (int64_t now_ms; (now_ms = weir_monotonic_ms()) <= end_ms;)
+		link_server_turn(asking->server, (int)(end_ms - now_ms) + 1);
+	link_server_turn(asking->server, 0);
 }
 
 bool asking_is_open(struct asking *asking)

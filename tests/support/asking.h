@@ -22,6 +22,8 @@ void asking_begin(struct asking *asking, struct link_server *server);
 void asking_use(struct asking *asking, const char *zones);
 /** Sends bytes. @return all that came back at once; "" where the connection ended */
 const char *asking_send(struct asking *asking, const char *bytes);
+/** Lets time pass, by the server's clock, too. */
+void asking_wait(struct asking *asking, int ms);
 /** Whether the connection is open once the server has looked at its connections. */
 bool asking_is_open(struct asking *asking);
 void asking_end(struct asking *asking);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands by RESP while there is no policy yet. */
+/* The server of checks by RESP: before there is a policy, for who logs in anew, for users of some zones alone, with much that is kept. */
 #include "limiter/check/resp/resp_server.h"
 
 #include "tests/support/asking.h"
@@ -64,10 +64,35 @@ static void before_a_policy_each_command_is_told_the_same(void **state)
 	}
 }
 
+/* A pool of connections resets each before it hands it on. */
+static void who_resets_has_time_to_log_in_again(void **state)
+{
+	enum { LOGIN_MS = 1000 };
+	static struct asking asking;
+	static const struct resp_user user = {.name = "default", .password = "p"};
+	static const struct resp_options options = {.users = &user, .user_count = 1, .login_ms = LOGIN_MS};
+	(void)state;
+	begin(&asking, WEIR_ON_UNAVAILABLE_ERROR, &options);
+	expect(&asking, "AUTH p", "+OK\r\n");
+	asking_wait(&asking, LOGIN_MS + 100);
+	assert_true(asking_is_open(&asking));
+	expect(&asking, "RESET", "+RESET\r\n");
+	assert_true(asking_is_open(&asking));
+	expect(&asking, "AUTH p", "+OK\r\n");
+	assert_true(asking_is_open(&asking));
+	/* It does not have more by resetting what is reset. */
+	expect(&asking, "RESET", "+RESET\r\n");
+	asking_wait(&asking, LOGIN_MS + 100);
+	(void)asking_send(&asking, "RESET\r\n");
+	assert_false(asking_is_open(&asking));
+	asking_end(&asking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_a_policy_each_command_is_told_the_same),
+		cmocka_unit_test(who_resets_has_time_to_log_in_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

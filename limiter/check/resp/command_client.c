@@ -244,6 +244,8 @@ bool run_reset(struct connection *connection, const struct weir_resp_command *wo
 	(void)words;
 	multi_clear(connection);
 	connection->protocol = WEIR_RESP2;
+	if (connection->user != NULL) /* else it would put its login off for ever */
+		connection->greets_ms = connection->server->base.now_ms;
 	connection->user = NULL;
 	connection->name[0] = '\0';
 	weir_resp_simple(&connection->out, "RESET");

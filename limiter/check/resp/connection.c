@@ -33,7 +33,7 @@ void connection_open(struct link_connection *base)
 	connection->server = (struct resp_server *)base->server;
 	connection->id = ++connection->server->next_id;
 	connection->protocol = WEIR_RESP2;
-	connection->heard_ms = base->opened_ms;
+	connection->heard_ms = connection->greets_ms = base->opened_ms;
 }
 
 static void give_in(struct connection *connection)
@@ -189,7 +189,7 @@ void connection_look(struct link_connection *base)
 	int64_t now_ms = base->server->now_ms;
 	bool late = link_connection_is_late(base, has_unread(connection));
 	bool greets = (options->user_count > 0 && connection->user == NULL) || link_greets(&base->link);
-	bool greets_late = greets && now_ms - base->opened_ms > options->login_ms;
+	bool greets_late = greets && now_ms - connection->greets_ms > options->login_ms;
 	bool idle = options->idle_ms > 0 && connection->slot_count == 0 && now_ms - connection->heard_ms > options->idle_ms;
 	if (!base->dead && (late || greets_late || idle))
 		link_connection_stall(base);

@@ -81,7 +81,8 @@ struct connection {
 	enum weir_resp_protocol protocol;
 	const struct resp_user *user; /* NULL: not logged in; where nobody need, too */
 	char name[NAME_MAX_BYTES + 1];
-	int64_t heard_ms; /* when the last command came */
+	int64_t heard_ms;  /* when the last command came */
+	int64_t greets_ms; /* since when it has not been logged in */
 };
 
 /* A limiter as cluster clients know it. */
