@@ -257,9 +257,10 @@ def test_users_ask_in_their_zones(place):
         denied = b"-NOPERM user 'shop' may not ask in zone '%s'\r\n"
         for words, where in ((("WEIR.CHECK", "ann", "site"), b"site"), (("WEIR.PEEK", "ann", "site"), b"site"),
                              (("WEIR.RESERVE", "ann", "site", "1"), b"site"), (("WEIR.RELEASE", "ann", "site", "0" * 32), b"site"),
-                             (("WEIR.ALL", "2", "ann", "api", "1", "ann", "site", "1"), b"site"),
-                             (("CL.THROTTLE", "ann", "15", "30", "60"), b"cell")):
+                             (("WEIR.ALL", "2", "ann", "api", "1", "ann", "site", "1"), b"site")):
             raw.answers(command(*words), denied % where)
+        raw.answers(command("CL.THROTTLE", "ann", "15", "30", "60"),
+                    b"-ERR no zone that user 'shop' may ask in has gcra burst 15, rate 30, window 60s as its only limit: add it\r\n")
         # It hears of no other zone's name by a typing error.
         for words in (("WEIR.CHECK", "ann", "sit"), ("WEIR.CHECK", "ann", "x"), ("WEIR.ALL", "1", "ann", "SITE", "1")):
             raw.answers(command(*words), b'-ERR there is no zone "%s" (known: "api")\r\n' % words[-1 - (len(words) > 3)].encode())

@@ -88,11 +88,49 @@ static void who_resets_has_time_to_log_in_again(void **state)
 	asking_end(&asking);
 }
 
+/* Two zones of the same numbers, of which the user may ask in one. */
+static void a_user_hears_of_no_zone_that_it_may_not_ask_in(void **state)
+{
+	static const char two[] =
+		"[{\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":9,\"window\":\"1m\",\"burst\":5}]},"
+		"{\"name\":\"secret\",\"key\":[\"ip\",\"tenant\"],"
+		"\"limits\":[{\"algorithm\":\"gcra\",\"rate\":9,\"window\":\"1m\",\"burst\":5}]},"
+		"{\"name\":\"other\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":7,\"window\":\"1m\",\"burst\":5}]}]";
+	static struct asking asking;
+	static const char *const site[] = {"site"};
+	static const struct resp_user users[] = {{.name = "all", .password = "p"},
+	                                         {.name = "shop", .password = "p", .zones = site, .zone_count = 1}};
+	static const struct resp_options options = {.users = users, .user_count = 2};
+	static const char both[] =
+		"-ERR zones 'site' and 'secret' both have gcra burst 5, rate 9, window 60s: use WEIR.CHECK "
+		"key zone\r\n";
+	static const char pass[] = "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:6\r\n";
+	(void)state;
+	begin(&asking, WEIR_ON_UNAVAILABLE_ERROR, &options);
+	asking_use(&asking, two);
+	for (int i = 0; i < 2; i++) { /* what was found for one is nothing to the other */
+		expect(&asking, "AUTH all p", "+OK\r\n");
+		expect(&asking, "CL.THROTTLE ann 5 9 60", both);
+		expect(&asking, "CL.THROTTLE ann 5 7 60", pass);
+		expect(&asking, "AUTH shop p", "+OK\r\n");
+		expect(&asking, "CL.THROTTLE ann 5 9 60", pass);
+		expect(
+			&asking, "CL.THROTTLE ann 5 7 60",
+			"-ERR no zone that user 'shop' may ask in has gcra burst 5, rate 7, window 60s as its only limit: add it\r\n");
+	}
+	for (int with = 0; with < 2; with++)
+		expect(&asking, with ? "WEIR.ALL 2 ann site 1 ann secret 1" : "WEIR.ALL 1 ann secret 1",
+		       "-NOPERM user 'shop' may not ask in zone 'secret'\r\n");
+	expect(&asking, "WEIR.CHECK ann secret", "-NOPERM user 'shop' may not ask in zone 'secret'\r\n");
+	asking_end(&asking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_a_policy_each_command_is_told_the_same),
 		cmocka_unit_test(who_resets_has_time_to_log_in_again),
+		cmocka_unit_test(a_user_hears_of_no_zone_that_it_may_not_ask_in),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

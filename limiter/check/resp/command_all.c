@@ -25,13 +25,16 @@ static const char *refuse(struct connection *connection, const struct weir_resp_
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
 		const struct weir_zone *zone = zones[i] = check_zone(connection, part[1], error);
-		bool known = zone != NULL || connection->server->policy == NULL;
-		if (!known || (zone != NULL && check_can_be(zone, part[0], error) != WEIR_OK))
+		if (zone == NULL && connection->server->policy != NULL)
+			return error->text;
+		if (zone != NULL && !resp_user_may_ask(connection->user, zone)) {
+			*denied = zone; /* whether the key could be asked for there is no business of the user's */
+			return NULL;
+		}
+		if (zone != NULL && check_can_be(zone, part[0], error) != WEIR_OK)
 			return error->text;
 		if (!weir_resp_number(part[2], &cost) || cost < 0 || cost > WEIR_COST_MAX)
 			return "cost must be a number from 0 to 1099511627776";
-		if (zone != NULL && !resp_user_may_ask(connection->user, zone))
-			*denied = zone;
 	}
 	return NULL;
 }

@@ -291,36 +291,37 @@ static bool is_meant(const struct weir_zone *zone, const struct throttle *number
 	       limit->window_ms == numbers->period_s * MS;
 }
 
-/* @param user  hears names of the zones alone that it may ask in */
-static void say_two_zones(const struct resp_user *user, const struct weir_zone *one, const struct weir_zone *other,
-                          const struct throttle *numbers, struct weir_error *error)
+static void say_none(const struct resp_user *user, const struct throttle *numbers, struct weir_error *error)
 {
-	char names[2 * WEIR_ZONE_NAME_MAX_BYTES + 32] = "two zones";
-	if (resp_user_may_ask(user, one) && resp_user_may_ask(user, other))
-		snprintf(names, sizeof names, "zones '%s' and '%s' both", one->name, other->name);
-	(void)weir_fail(error, WEIR_INVALID, "%s have gcra burst %lld, rate %lld, window %llds: use WEIR.CHECK key zone",
-	                names, (long long)numbers->burst, (long long)numbers->count, (long long)numbers->period_s);
+	char asker[RESP_USER_NAME_MAX_BYTES + 32] = "";
+	if (user != NULL)
+		snprintf(asker, sizeof asker, " that user '%s' may ask in", user->name);
+	(void)weir_fail(error, WEIR_INVALID,
+	                "no zone%s has gcra burst %lld, rate %lld, window %llds as its only limit: add it", asker,
+	                (long long)numbers->burst, (long long)numbers->count, (long long)numbers->period_s);
 }
 
-/* Looks at all zones. @return NULL: there is none, or there are two; in words */
+/* Looks at all zones that the user may ask in. @return NULL: there is none, or there are two; in words */
 static const struct weir_zone *search(const struct resp_user *user, const struct weir_policy *policy,
                                       const struct throttle *numbers, struct weir_error *error)
 {
 	const struct weir_zone *found = NULL;
 	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
-		if (!is_meant(zone, numbers))
+		if (!is_meant(zone, numbers) || !resp_user_may_ask(user, zone))
 			continue;
 		if (found != NULL) {
-			say_two_zones(user, found, zone, numbers, error);
+			(void)weir_fail(
+				error, WEIR_INVALID,
+				"zones '%s' and '%s' both have gcra burst %lld, rate %lld, window %llds: use WEIR.CHECK key zone",
+				found->name, zone->name, (long long)numbers->burst, (long long)numbers->count,
+				(long long)numbers->period_s);
 			return NULL;
 		}
 		found = zone;
 	}
 	if (found == NULL)
-		(void)weir_fail(error, WEIR_INVALID,
-		                "no zone has gcra burst %lld, rate %lld, window %llds as its only limit: add it",
-		                (long long)numbers->burst, (long long)numbers->count, (long long)numbers->period_s);
+		say_none(user, numbers, error);
 	return found;
 }
 
@@ -328,14 +329,18 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
                                              const struct throttle *numbers, struct weir_error *error)
 {
 	const struct weir_policy *policy = current_policy(server);
-	uint64_t mixed = (uint64_t)numbers->burst * 31 + (uint64_t)numbers->count * 7 + (uint64_t)numbers->period_s;
+	/* Those that may ask in all zones are as one. */
+	const struct resp_user *restricted = user != NULL && user->zone_count > 0 ? user : NULL;
+	uint64_t who = restricted != NULL ? (uint64_t)(restricted - server->options.users) + 1 : 0;
+	uint64_t mixed = (uint64_t)numbers->burst * 31 + (uint64_t)numbers->count * 7 + (uint64_t)numbers->period_s + who;
 	struct throttle *kept = &server->throttles[mixed % THROTTLES_KEPT];
-	if (kept->zone != NULL && kept->burst == numbers->burst && kept->count == numbers->count &&
-	    kept->period_s == numbers->period_s)
+	if (kept->zone != NULL && kept->user == restricted && kept->burst == numbers->burst &&
+	    kept->count == numbers->count && kept->period_s == numbers->period_s)
 		return kept->zone;
-	const struct weir_zone *zone = search(user, policy, numbers, error);
+	const struct weir_zone *zone = search(restricted, policy, numbers, error);
 	if (zone != NULL) {
 		*kept = *numbers;
+		kept->user = restricted;
 		kept->zone = zone;
 	}
 	return zone;

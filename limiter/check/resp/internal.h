@@ -109,6 +109,7 @@ struct nodes {
 /* Which zone CL.THROTTLE means by its numbers. */
 struct throttle {
 	int64_t burst, count, period_s;
+	const struct resp_user *user; /* who may not ask in all zones; NULL: whoever may */
 	const struct weir_zone *zone; /* NULL: nothing is kept here */
 };
 
