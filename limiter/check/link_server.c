@@ -106,13 +106,12 @@ void link_connection_watch(struct link_connection *connection, bool in, bool out
 	connection->watched_out = out;
 }
 
-void link_connection_keeps(struct link_connection *connection, size_t bytes)
+void link_connection_keeps(struct link_connection *connection, size_t bytes, size_t free_bytes)
 {
 	struct link_server *server = connection->server;
 	server->buffered += bytes - connection->counted;
 	connection->counted = bytes;
-	if (server->buffered > server->protocol->kept_max_bytes && bytes > server->protocol->kept_free_bytes &&
-	    !connection->dead) {
+	if (server->buffered > server->protocol->kept_max_bytes && bytes > free_bytes && !connection->dead) {
 		connection->dead = true;
 		weir_counter_add(&server->figures.stalled, 1);
 	}

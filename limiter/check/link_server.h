@@ -65,8 +65,7 @@ struct link_protocol {
 	struct weir_span too_many; /* what is said to a client for which there is no room */
 	size_t connection_bytes;   /* of a connection */
 	int64_t stall_ms;          /* where the options have none */
-	/* Once all keep more than the first, one that keeps more than the second ends: link_connection_keeps(). */
-	size_t kept_max_bytes, kept_free_bytes;
+	size_t kept_max_bytes;     /* by all connections: link_connection_keeps() */
 
 	/** Begins one, in memory that is zero but for its struct link_connection. */
 	void (*open)(struct link_connection *connection);
@@ -179,8 +178,12 @@ ssize_t link_connection_read(struct link_connection *connection, void *room, siz
 bool link_connection_write(struct link_connection *connection, const char *bytes, size_t length, size_t *sent);
 /** What is waited for from now on; also to write, while TLS has to before it can read. */
 void link_connection_watch(struct link_connection *connection, bool in, bool out);
-/** Tells how many bytes are kept for it now. It is dead if that is too much. */
-void link_connection_keeps(struct link_connection *connection, size_t bytes);
+/**
+ * Tells how many bytes are kept for it now. It is dead if all keep too much.
+ *
+ * @param free_bytes  that it may keep however much the others do
+ */
+void link_connection_keeps(struct link_connection *connection, size_t bytes, size_t free_bytes);
 /** Whether something took too long to come, or to be read. @param unread  there is something to read */
 bool link_connection_is_late(const struct link_connection *connection, bool unread);
 /** Ends one that is too slow. */

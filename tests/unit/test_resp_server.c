@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 static const char zones[] =
@@ -125,12 +131,59 @@ static void a_user_hears_of_no_zone_that_it_may_not_ask_in(void **state)
 	asking_end(&asking);
 }
 
+static int connected(const struct asking *asking)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(asking->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+/* More than all may have, by clients that each keep less than one of them may have alone. */
+static void half_commands_are_kept_for_so_many_bytes_in_all(void **state)
+{
+	enum { KEEPS_BYTES = 64 << 10, SENT_BYTES = 33 << 10, CLIENTS = RESP_BUFFERED_MAX_BYTES / KEEPS_BYTES + 200 };
+	static struct asking asking;
+	static const struct resp_options options = {0};
+	static char half[SENT_BYTES] = "*2\r\n$4\r\nECHO\r\n$900000\r\n";
+	static int fds[CLIENTS];
+	struct rlimit before, more;
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	if (before.rlim_max < 2 * CLIENTS + 100)
+		skip();
+	more = before;
+	more.rlim_cur = 2 * CLIENTS + 100;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, before.rlim_cur < more.rlim_cur ? &more : &before), 0);
+	begin(&asking, WEIR_ON_UNAVAILABLE_ERROR, &options);
+	asking_use(&asking, zones);
+	const struct link_figures *figures = &asking.server->figures;
+	for (int i = 0; i < CLIENTS; i++) {
+		fds[i] = connected(&asking);
+		assert_int_equal(send(fds[i], half, sizeof half, MSG_NOSIGNAL), sizeof half);
+		if (i % 32 == 31 || i == CLIENTS - 1)
+			asking_wait(&asking, 1);
+	}
+	asking_wait(&asking, 10);
+	assert_int_equal(weir_counter_read(&figures->accepted), CLIENTS + 1);
+	assert_true(weir_counter_read(&figures->stalled) > 100);
+	assert_true(weir_counter_read(&figures->buffered_bytes) <= RESP_BUFFERED_MAX_BYTES);
+	expect(&asking, "CL.THROTTLE ann 5 9 60", "*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:6\r\n");
+	for (int i = 0; i < CLIENTS; i++)
+		close(fds[i]);
+	asking_end(&asking);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_a_policy_each_command_is_told_the_same),
 		cmocka_unit_test(who_resets_has_time_to_log_in_again),
 		cmocka_unit_test(a_user_hears_of_no_zone_that_it_may_not_ask_in),
+		cmocka_unit_test(half_commands_are_kept_for_so_many_bytes_in_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

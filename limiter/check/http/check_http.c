@@ -143,7 +143,6 @@ static const struct link_protocol protocol = {
 	.connection_bytes = sizeof(struct http_connection),
 	.stall_ms = STALL_MS,
 	.kept_max_bytes = CHECK_HTTP_BUFFERED_MAX_BYTES,
-	.kept_free_bytes = BUFFER_BYTES,
 	.open = http_connection_open,
 	.read = http_connection_read,
 	.finish = http_connection_finish,

@@ -233,8 +233,10 @@ static void say_no_more(struct http_connection *connection)
 static void count_kept(struct http_connection *connection)
 {
 	const struct exchange *exchange = &connection->exchange;
-	link_connection_keeps(&connection->base, connection->in_room + connection->out.capacity + exchange->keys.capacity +
-	                                             exchange->asks_room * sizeof *exchange->asks);
+	link_connection_keeps(&connection->base,
+	                      connection->in_room + connection->out.capacity + exchange->keys.capacity +
+	                          exchange->asks_room * sizeof *exchange->asks,
+	                      BUFFER_BYTES);
 }
 
 bool http_connection_finish(struct link_connection *base)

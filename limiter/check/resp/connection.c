@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+enum { ASKING_FREE_BYTES = 4 * BUFFER_BYTES };
+
 char *buffer_take(struct resp_server *server)
 {
 	return server->spare_count > 0 ? server->spare[--server->spare_count] : weir_alloc(BUFFER_BYTES, 1);
@@ -131,13 +133,13 @@ static void give_back(struct connection *connection)
 	}
 }
 
-/* Of buffers. */
+/* Of buffers. Checks in flight are answered soon, and stand in some of them; what waits for its client may stay for long. */
 static void count_kept(struct connection *connection)
 {
 	size_t bytes = connection->in_room + (connection->keys != NULL ? BUFFER_BYTES : 0) +
 	               (connection->unquoted != NULL ? BUFFER_BYTES : 0) + connection->out.capacity +
 	               connection->queued.capacity;
-	link_connection_keeps(&connection->base, bytes);
+	link_connection_keeps(&connection->base, bytes, connection->slot_count > 0 ? ASKING_FREE_BYTES : BUFFER_BYTES);
 }
 
 static bool has_unread(const struct connection *connection)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEPT_FREE_BYTES = 4 * BUFFER_BYTES, STALL_MS = 30000 };
+enum { STALL_MS = 30000 };
 
 static const char no_tls[] = "-ERR Protocol error: this port speaks TLS\r\n";
 static const char too_many[] = "-ERR max number of clients reached: raise checks.connections\r\n";
@@ -68,7 +68,6 @@ static const struct link_protocol protocol = {
 	.connection_bytes = sizeof(struct connection),
 	.stall_ms = STALL_MS,
 	.kept_max_bytes = RESP_BUFFERED_MAX_BYTES,
-	.kept_free_bytes = KEPT_FREE_BYTES,
 	.open = connection_open,
 	.read = connection_read,
 	.finish = connection_finish,
