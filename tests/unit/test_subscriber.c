@@ -501,6 +501,7 @@ static void test_a_clock_that_was_ahead_for_a_moment(void **state)
 	start(scene);
 	AWAIT(is_blocked(scene, "a") && is_ready(scene));
 	decide(scene, "site", "lifted", 4, 0);
+	AWAIT(!is_blocked(scene, "lifted"));
 	step_s = 2 * HOUR_MS / 1000;
 	AWAIT(!is_blocked(scene, "a"));
 	assert_true(is_blocked(scene, "long"));
