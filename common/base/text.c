@@ -161,7 +161,7 @@ void weir_text_json(struct weir_text *text, struct weir_span bytes)
 		if (at[i] >= 0x80 && control == 0)
 			weir_text_puts(text, "\xEF\xBF\xBD");
 		else
-			append_escaped(text, control > 0 ? weir_control_code(bytes.at + i, control) : at[i]);
+			append_escaped(text, control > 0 ? weir_utf8_code(bytes.at + i, control) : at[i]);
 		i += control > 0 ? control : 1;
 		run = i;
 	}

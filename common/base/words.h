@@ -39,13 +39,14 @@ static inline size_t weir_control_bytes(const char *at, size_t left)
 	return bytes[0] == 0xC2 ? (bytes[1] >= 0x80 && bytes[1] < 0xA0 ? 2 : 0) : weir_format_bytes(bytes, left);
 }
 
-/** The character that these bytes are: weir_control_bytes() gave how many. */
-static inline unsigned weir_control_code(const char *at, size_t bytes)
+/** The character that these bytes are, a whole one of UTF-8. */
+static inline unsigned weir_utf8_code(const char *at, size_t bytes)
 {
-	const unsigned char *byte = (const unsigned char *)at;
-	if (bytes == 3)
-		return (unsigned)(byte[0] & 0x0F) << 12 | (unsigned)(byte[1] & 0x3F) << 6 | (byte[2] & 0x3F);
-	return bytes == 2 ? (unsigned)(byte[0] & 0x1F) << 6 | (byte[1] & 0x3F) : byte[0];
+	static const unsigned char of_lead[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+	unsigned code = (unsigned char)at[0] & of_lead[bytes];
+	for (size_t i = 1; i < bytes; i++)
+		code = code << 6 | ((unsigned char)at[i] & 0x3F);
+	return code;
 }
 
 /**

@@ -163,6 +163,7 @@ static uint64_t lines_behind(const struct weir_message *message, uint64_t low)
 	return lines > read ? lines - read : 0;
 }
 
+/* @param low  a start would read all of a spool that does not reach so far: push_spool_id_settle() */
 static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct source_left *left,
                                       struct weir_error *error)
 {
@@ -173,6 +174,8 @@ static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct
 		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
 	if (status == WEIR_OK)
 		status = bus->ops->assign(consumer, 0, first, error);
+	if (!reaches(&(struct push_spool_last){.position = low}, next))
+		low = 0;
 	while (status == WEIR_OK && first < next && !left->more) {
 		struct weir_message messages[PUSH_MESSAGES];
 		size_t count = 0;
@@ -197,18 +200,12 @@ enum weir_status push_spool_count(const char *directory, uint64_t (*low)(void *c
 	uint8_t id[PUSH_SPOOL_ID_BYTES];
 	enum push_id_file found;
 	struct weir_bus *bus;
-	uint64_t first, next;
 	enum weir_status status = weir_bus_local_open(directory, &log, &bus, error);
 	if (status != WEIR_OK)
 		return status;
 	status = push_spool_id_look(directory, id, &found, error);
 	if (status == WEIR_OK)
-		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
-	if (status == WEIR_OK) {
-		struct push_spool_last last = {.position = low(context, found != PUSH_ID_MISSING ? id : NULL)};
-		/* A start would read all of a spool that does not reach so far: push_spool_id_settle(). */
-		status = count_batches(bus, reaches(&last, next) ? last.position : 0, left, error);
-	}
+		status = count_batches(bus, low(context, found != PUSH_ID_MISSING ? id : NULL), left, error);
 	bus->ops->close(bus);
 	return status;
 }

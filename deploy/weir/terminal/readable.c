@@ -61,16 +61,6 @@ void words_count(struct weir_text *text, uint64_t number)
 	}
 }
 
-/* The number of a whole character of UTF-8. */
-static unsigned code_of(const char *at, size_t bytes)
-{
-	static const unsigned char of_lead[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-	unsigned code = (unsigned char)at[0] & of_lead[bytes];
-	for (size_t i = 1; i < bytes; i++)
-		code = code << 6 | ((unsigned char)at[i] & 0x3F);
-	return code;
-}
-
 void words_key(struct weir_text *text, struct weir_span key)
 {
 	if (key.length == 0)
@@ -79,7 +69,7 @@ void words_key(struct weir_text *text, struct weir_span key)
 		const char *at = key.at + i;
 		size_t bytes = weir_utf8_sequence(at, key.length - i);
 		i += bytes > 0 ? bytes : 1;
-		if (bytes > 0 && !weir_is_unseen(code_of(at, bytes))) {
+		if (bytes > 0 && !weir_is_unseen(weir_utf8_code(at, bytes))) {
 			weir_text_append(text, at, bytes);
 			continue;
 		}
@@ -102,10 +92,12 @@ size_t words_columns(struct weir_span words)
 	pthread_once(&letters_once, find_letters);
 	locale_t before = letters != (locale_t)0 ? uselocale(letters) : (locale_t)0;
 	size_t columns = 0;
-	for (size_t i = 0, bytes; i<words.length; i += bytes> 0 ? bytes : 1) {
-		bytes = weir_utf8_sequence(words.at + i, words.length - i);
-		int width = bytes > 1 && before != (locale_t)0 ? wcwidth((wchar_t)code_of(words.at + i, bytes)) : 1;
+	for (size_t i = 0; i < words.length;) {
+		const char *at = words.at + i;
+		size_t bytes = weir_utf8_sequence(at, words.length - i);
+		int width = bytes > 1 && before != (locale_t)0 ? wcwidth((wchar_t)weir_utf8_code(at, bytes)) : 1;
 		columns += width >= 0 ? (size_t)width : 1;
+		i += bytes > 0 ? bytes : 1;
 	}
 	if (before != (locale_t)0)
 		uselocale(before);
@@ -147,17 +139,16 @@ void words_bytes(struct weir_text *text, struct weir_span bytes, unsigned column
 	for (size_t i = 0; i < valid.length;) {
 		const char *at = valid.at + i;
 		size_t control = weir_control_bytes(at, valid.length - i), bytes_here = 1;
-		unsigned width = control == 0 ? 1 : weir_control_code(at, control) > 0xFF ? 6 : 4;
+		unsigned width = control == 0 ? 1 : weir_utf8_code(at, control) > 0xFF ? 6 : 4;
 		if (columns > 0 && used + width > columns - 1) {
 			weir_text_puts(text, "…");
 			break;
 		}
 		if (control > 0) {
-			put_control(text, weir_control_code(at, control));
+			put_control(text, weir_utf8_code(at, control));
 			bytes_here = control;
 		} else {
-			while (i + bytes_here < valid.length && ((unsigned char)at[bytes_here] & 0xC0) == 0x80)
-				bytes_here++;
+			bytes_here = weir_utf8_sequence(at, valid.length - i);
 			weir_text_append(text, at, bytes_here);
 		}
 		used += width;

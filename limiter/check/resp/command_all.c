@@ -10,7 +10,12 @@
 
 enum { FIRST_PART = 2, PART_WORDS = 3 };
 
-/* Looks at all words before anything is asked. @param durable, zones  set; zones are NULL before there is a policy @return why not; NULL: they are good */
+/*
+ * Looks at all words before anything is asked.
+ *
+ * @param durable, zones  set; zones are NULL before there is a policy
+ * @return why not; NULL: they are good
+ */
 static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
                           bool *durable, const struct weir_zone *zones[CHECK_BUNDLE_MAX],
                           const struct weir_zone **denied, struct weir_error *error)

@@ -11,6 +11,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/wake.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -274,7 +274,7 @@ static void on_answer(void *context, const struct push_outcome *outcome)
 	*server->answered_end = part;
 	server->answered_end = &part->next;
 	pthread_mutex_unlock(&server->mutex);
-	(void)eventfd_write(server->wake, 1);
+	weir_wake_up(server->wake);
 }
 
 static void acknowledge(struct forward_connection *connection, struct weir_span chunk)
@@ -648,13 +648,12 @@ static void take_events(struct forward_server *server, int timeout_ms)
 	bool knocked = false;
 	for (int i = 0; i < count; i++) {
 		void *what = events[i].data.ptr;
-		uint64_t number;
 		if (what == &server->listener) {
 			knocked = true;
 		} else if (what == &server->heartbeats) {
 			forward_answer_heartbeats(server->heartbeats);
 		} else if (what == &server->wake) {
-			(void)!read(server->wake, &number, sizeof number);
+			weir_wake_clear(server->wake);
 		} else {
 			struct forward_connection *connection = what;
 			if (connection->out.length > 0)
@@ -739,7 +738,7 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 		.spool = spool,
 		.limits = {.line_max = line_max, .entry_most = most, .packed_most = PACKED_TIMES * (uint64_t)most},
 		.epoll = epoll_create1(EPOLL_CLOEXEC),
-		.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.wake = weir_wake_new(),
 		.listener = -1,
 		.heartbeats = -1,
 		.accepting = true,
@@ -776,7 +775,7 @@ void forward_server_stop(struct forward_server *server)
 	if (server == NULL)
 		return;
 	server->stopping = true;
-	(void)eventfd_write(server->wake, 1);
+	weir_wake_up(server->wake);
 	while (!server->looked)
 		usleep(LOOKED_MS * 1000);
 	push_spool_stop(server->spool); /* every batch is answered then */
