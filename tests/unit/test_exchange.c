@@ -96,11 +96,26 @@ static void before_a_policy_a_text_is_told_what_a_gateway_is(void **state)
 	asking_end(&asking);
 }
 
+/* The first text of a connection: nothing was kept of another. */
+static void fields_of_no_zone_pass(void **state)
+{
+	static struct asking asking;
+	(void)state;
+	begin(&asking, WEIR_ON_UNAVAILABLE_ERROR);
+	asking_use(&asking, zones);
+	expect_json(&asking, "{\"fields\":{\"user\":\"ann\"}}", 200, "{\"zones\":[],\"allowed\":true}\n");
+	expect_json(&asking, "{\"checks\":[{\"fields\":{\"user\":\"ann\"}}]}", 200,
+	            "{\"checks\":[{\"zones\":[],\"allowed\":true}],\"allowed\":true}\n");
+	assert_int_equal(asking.asked, 0);
+	asking_end(&asking);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_before_a_policy_leave_nothing_behind),
 		cmocka_unit_test(before_a_policy_a_text_is_told_what_a_gateway_is),
+		cmocka_unit_test(fields_of_no_zone_pass),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

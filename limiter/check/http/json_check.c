@@ -236,14 +236,17 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
                         const struct json_check *check)
 {
 	const struct exchange *exchange = &connection->exchange;
-	const struct http_ask *asks = &exchange->asks[check->first];
-	bool passed = true;
 	if (!check->by_fields)
-		return write_answer(connection, json, asks);
-	bool unjudged = check->count > 0 && asks->zone[0] == '\0'; /* of no zone: there may be no asks at all */
+		return write_answer(connection, json, &exchange->asks[check->first]);
+	bool passed = true;
+	const struct http_ask *unjudged = NULL; /* of no zone */
 	weir_json_write_array(json, "zones");
-	for (uint32_t i = 0; i < check->count && !unjudged; i++) {
-		const struct http_ask *ask = &asks[i];
+	for (uint32_t i = check->first; i < check->first + check->count; i++) {
+		const struct http_ask *ask = &exchange->asks[i];
+		if (ask->zone[0] == '\0') {
+			unjudged = ask;
+			continue;
+		}
 		weir_json_write_object(json, NULL);
 		weir_json_write_words(json, "zone", ask->zone);
 		write_key(json, ask, (struct weir_span){.at = exchange->keys.at + ask->key, .length = ask->key_length});
@@ -251,8 +254,8 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);
-	if (unjudged)
-		return write_answer(connection, json, asks);
+	if (unjudged != NULL)
+		return write_answer(connection, json, unjudged);
 	weir_json_write_bool(json, "allowed", passed);
 	return passed;
 }
