@@ -224,12 +224,24 @@ static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint32_t hi
 	return shard_is_forgotten(shard, bucket, clock_ms) ? NULL : bucket;
 }
 
+/* Those whose segments were loaded: whoever waited has been asked again since, or waits for more. */
+static void forget_loaded(struct shard_checks *checks)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < checks->wanted_count; i++)
+		if (!checks->wanted[i].loaded)
+			checks->wanted[kept++] = checks->wanted[i];
+	checks->wanted_count = kept;
+}
+
 /* What is wanted of a bucket; a new entry if it is; NULL: there is none, and no room for one. */
 static struct wanted_bucket *wanted(struct shard_checks *checks, uint64_t low, uint32_t high)
 {
 	for (uint32_t i = 0; i < checks->wanted_count; i++)
 		if (checks->wanted[i].low == low && checks->wanted[i].high == high)
 			return &checks->wanted[i];
+	if (checks->wanted_count == SHARD_CHECKS_WANTED_MAX)
+		forget_loaded(checks);
 	if (checks->wanted_count == SHARD_CHECKS_WANTED_MAX)
 		return NULL;
 	struct wanted_bucket *made = &checks->wanted[checks->wanted_count++];

@@ -23,7 +23,8 @@ enum {
 static bool is_sound(struct shard *shard, const struct swap_block *block)
 {
 	const struct bucket *bucket = block->bytes;
-	if (block->length < sizeof *bucket || block->tag != bucket_tag(bucket->low))
+	if (block->length < sizeof *bucket || block->tag != bucket_tag(bucket->low) ||
+	    (bucket->layout & LAYOUT_SCALED && block->length < sizeof *bucket + SCALE_BYTES))
 		return false;
 	const struct layout *layout = shard_layout_of(shard, bucket);
 	return layout != NULL && bucket_check(bucket, layout, block->length);

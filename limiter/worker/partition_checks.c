@@ -318,6 +318,7 @@ void partition_checks_loaded(struct partition_checks *checks)
 {
 	checks->loading = checks->outdated = false;
 	ask_parked(checks, CHECK_WHY_LOADING);
+	ask_parked(checks, CHECK_WHY_FULL); /* for which there was no place among those that wait for a load */
 }
 
 /* Ends waits. @param why  all of them, and this is why; CHECK_WHY_NONE: only those whose time is up */

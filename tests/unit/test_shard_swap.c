@@ -172,6 +172,29 @@ static void a_check_waits_again_for_what_the_file_lost(void **state)
 	close_scene(scene);
 }
 
+/* Somebody always waits, so that nothing is given up. */
+static void checks_wait_for_more_segments_one_after_another_than_at_once(void **state)
+{
+	(void)state;
+	const uint8_t source[WEIR_SOURCE_ID_BYTES] = {9};
+	struct scene *scene = open_scene();
+	uint32_t waited = 0;
+	shard_checks_begin(scene->shard, source);
+	for (uint32_t key = 0; key < KEYS && waited < 2 * SHARD_CHECKS_WANTED_MAX; key++) {
+		struct shard_check check = ask(scene, key);
+		if (check.state == SHARD_CHECK_JUDGED)
+			continue;
+		assert_int_equal(check.state, SHARD_CHECK_MISSING);
+		load(scene, segment_of(scene, key));
+		check = ask(scene, key);
+		assert_int_equal(check.state, SHARD_CHECK_JUDGED);
+		assert_true(check.blocked);
+		waited++;
+	}
+	assert_int_equal(waited, 2 * SHARD_CHECKS_WANTED_MAX);
+	close_scene(scene);
+}
+
 /* A frame waits for two segments. Between them the file is given up, within the load of a third. */
 static void a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile(void **state)
 {
@@ -267,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_check_waits_again_for_what_the_file_lost),
+		cmocka_unit_test(checks_wait_for_more_segments_one_after_another_than_at_once),
 		cmocka_unit_test(a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile),
 		cmocka_unit_test(what_is_forgotten_leaves_the_file),
 	};
