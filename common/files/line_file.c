@@ -429,6 +429,8 @@ enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_
 uint64_t weir_line_file_unwritten(const struct weir_line_file *file)
 {
 	uint64_t lines = 0;
+	if (pending(file) == 0)
+		return 0;
 	const char *at = file->buffer.at + file->start;
 	for (size_t left = pending(file), length; left > 0; left -= length, at += length, lines++) {
 		const char *end = memchr(at, '\n', left);

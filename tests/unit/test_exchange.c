@@ -110,12 +110,36 @@ static void fields_of_no_zone_pass(void **state)
 	asking_end(&asking);
 }
 
+/* A zone without key fields has one bucket, whose key is empty. */
+static void a_key_may_be_empty(void **state)
+{
+	static const char all[] =
+		"[{\"name\":\"all\",\"key\":[],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":9,\"window\":\"1m\"}]}]";
+	static struct asking asking;
+	(void)state;
+	for (int first = 0; first < 3; first++) { /* each is once the first of a connection */
+		begin(&asking, WEIR_ON_UNAVAILABLE_ERROR);
+		asking_use(&asking, all);
+		for (int i = first; i < first + 3; i++) {
+			if (i % 3 == 0)
+				expect_json(&asking, "{\"zone\":\"all\"}", 200, NULL);
+			else if (i % 3 == 1)
+				expect_json(&asking, "{\"fields\":{}}", 200, NULL);
+			else
+				assert_true(has_status(asking_send(&asking, request), 200));
+		}
+		assert_int_equal(asking.asked, 3);
+		asking_end(&asking);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(requests_before_a_policy_leave_nothing_behind),
 		cmocka_unit_test(before_a_policy_a_text_is_told_what_a_gateway_is),
 		cmocka_unit_test(fields_of_no_zone_pass),
+		cmocka_unit_test(a_key_may_be_empty),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,10 +279,10 @@ static const char too_large[] = "a message has at most 256 KiB";
 /* @return WEIR_OK: span is a message; WEIR_AGAIN: there is none yet; WEIR_INVALID: the call is finished */
 static enum weir_status next_message(struct grpc_call *call, struct weir_span *message)
 {
-	const uint8_t *at = (const uint8_t *)call->in.at + call->in_start;
 	size_t rest = call->in.length - call->in_start;
 	if (rest < MESSAGE_HEAD_BYTES)
 		return WEIR_AGAIN;
+	const uint8_t *at = (const uint8_t *)call->in.at + call->in_start;
 	size_t length = (size_t)at[1] << 24 | (size_t)at[2] << 16 | (size_t)at[3] << 8 | at[4];
 	if (at[0] != 0)
 		call_finish(call, GRPC_UNIMPLEMENTED, "weir takes no compressed messages");
@@ -443,6 +443,7 @@ bool call_ask(struct grpc_call *call, const struct call_ask *ask, const struct w
 	mine->key = (uint32_t)call->keys.length;
 	mine->key_length = key.length;
 	weir_text_append(&call->keys, key.at, key.length);
+	weir_text_reserve(&call->keys, 1); /* so that an empty one has an address, too */
 	memcpy(mine->zone, zone->name, strlen(zone->name) + 1);
 	return true;
 }

@@ -80,6 +80,7 @@ bool exchange_add(struct exchange *exchange, const struct weir_zone *zone, struc
 	                         .shadow = zone->mode == WEIR_SHADOW};
 	memcpy(ask->zone, zone->name, strlen(zone->name) + 1);
 	weir_text_append(&exchange->keys, key.at, key.length);
+	weir_text_reserve(&exchange->keys, 1); /* so that an empty one has an address, too */
 	return true;
 }
 
@@ -107,6 +108,11 @@ void exchange_clear(struct exchange *exchange)
 		exchange_deinit(exchange);
 		return;
 	}
+	exchange_begin_anew(exchange);
+}
+
+void exchange_begin_anew(struct exchange *exchange)
+{
 	free(exchange->checks);
 	exchange->checks = NULL;
 	exchange->check_count = exchange->ask_count = 0;

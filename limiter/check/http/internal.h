@@ -136,8 +136,10 @@ bool exchange_add_unjudged(struct exchange *exchange);
 void exchange_send(struct http_connection *connection);
 /** @param answer  not CHECK_LATER */
 void exchange_take_answer(struct http_connection *connection, uint32_t index, const struct check_answer *answer);
-/** Forgets the asks: ready for the next request. */
+/** Forgets the request: ready for the next one. */
 void exchange_clear(struct exchange *exchange);
+/** Forgets what the request asks, but not what it is. */
+void exchange_begin_anew(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 /** The path that a target begins with; NULL: there is none that is known. @param index  set to its number */
 const char *route_of(struct weir_span target, uint32_t *index);

@@ -165,7 +165,7 @@ static enum weir_status add_text(struct http_connection *connection, const struc
 	bool usable = status == WEIR_OK || status == WEIR_INVALID;
 	if (usable || connection->base.server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 		return status;
-	exchange_clear(&connection->exchange);
+	exchange_begin_anew(&connection->exchange);
 	*policy = NULL;
 	return add_all(connection, NULL, root, error);
 }
