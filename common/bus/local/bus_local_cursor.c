@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of the newest file is wherever no whole record follows: one may be in the writing. A file has ended when
- * there is another behind it, and then all of it is there; so it is looked into once more before it is left.
+ * there is another behind it, and then all of it is there; so it is looked into once more before it is left. One whose
+ * header could not be synced is removed again.
  */
 #include "common/bus/local/bus_local_cursor.h"
 
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WINDOW_BYTES = 256 * 1024 };
@@ -52,7 +54,7 @@ static enum weir_status open_header(const struct weir_bus_cursor *cursor, uint64
 	return weir_bus_segment_open(cursor->directory, cursor->topic, cursor->partitions, sequence, segment, error);
 }
 
-/* Takes up a file at its beginning. @param segment  taken on success */
+/* Takes up a file at its beginning. @param segment  taken on success @return WEIR_AGAIN: it was removed this moment */
 static enum weir_status take_up(struct weir_bus_cursor *cursor, struct weir_bus_segment *segment,
                                 struct weir_error *error)
 {
@@ -61,7 +63,7 @@ static enum weir_status take_up(struct weir_bus_cursor *cursor, struct weir_bus_
 	enum weir_status status =
 		weir_bus_segment_open_file(cursor->directory, segment->sequence, O_RDONLY, path, &fd, error);
 	if (status != WEIR_OK)
-		return status;
+		return errno == ENOENT ? WEIR_AGAIN : status;
 	for (uint32_t i = 0; i < cursor->partitions; i++)
 		if (cursor->segment != NULL && segment->first[i] < cursor->next[i])
 			cursor->retreat[i] = segment->first[i];
@@ -95,8 +97,11 @@ enum weir_status weir_bus_cursor_place(struct weir_bus_cursor *cursor, const uin
 	for (uint32_t i = count; i-- > 0;) {
 		struct weir_bus_segment *before;
 		enum weir_status opened = open_header(cursor, sequences[i], &before, error);
-		if (opened == WEIR_INVALID && i + 1 == count && count > 1)
-			continue; /* it is being made */
+		bool gone = opened == WEIR_IO && errno == ENOENT;
+		if ((opened == WEIR_INVALID || gone) && i + 1 == count && count > 1)
+			continue; /* it is being made, or could not be */
+		if (gone && count == 1)
+			break;
 		if (opened == WEIR_INVALID && count == 1)
 			break;
 		if (opened != WEIR_OK) {
@@ -170,6 +175,12 @@ static enum weir_status find_successor(const struct weir_bus_cursor *cursor, str
 	return status;
 }
 
+static bool is_removed(const struct weir_bus_cursor *cursor)
+{
+	struct stat about;
+	return fstat(cursor->fd, &about) == 0 && about.st_nlink == 0;
+}
+
 /* Behind what is damaged, up to where the file ended. */
 static bool record_further_on(struct weir_bus_cursor *cursor, uint64_t end, struct weir_bus_record *record,
                               const char **body)
@@ -190,6 +201,10 @@ enum weir_status weir_bus_cursor_read(struct weir_bus_cursor *cursor, struct wei
 	if (!found) {
 		cursor->filled = 0; /* what was read may have been half written */
 		enum weir_status status = find_successor(cursor, &successor, error);
+		if (status == WEIR_AGAIN && is_removed(cursor)) {
+			weir_bus_cursor_leave(cursor);
+			return WEIR_END;
+		}
 		if (status != WEIR_OK)
 			return status;
 		/* Where files between the two are gone, nobody says where this one ended. */

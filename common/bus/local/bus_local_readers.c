@@ -223,7 +223,8 @@ void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, ui
 
 /*
  * Whether no reader needs the oldest file, and the files without it are as many bytes as stay after that; or, without
- * readers, whether the files exceed the retention.
+ * readers, whether the files exceed the retention: not before something was written, as a log whose list of readers was
+ * moved away is opened before they come.
  */
 static bool oldest_may_go(const struct weir_bus_journal *journal)
 {
@@ -246,7 +247,7 @@ static bool oldest_may_go(const struct weir_bus_journal *journal)
 	bool full = journal->problem[0] != '\0'; /* a disk that takes no more: what was read gives way */
 	if (read_by_some)
 		return full || bytes - journal->segments[0]->length >= (uint64_t)journal->options.read_bytes;
-	return bytes > (uint64_t)journal->options.retention_bytes;
+	return journal->published && bytes > (uint64_t)journal->options.retention_bytes;
 }
 
 uint32_t weir_bus_journal_trim(struct weir_bus_journal *journal)

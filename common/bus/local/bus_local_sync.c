@@ -11,6 +11,9 @@
  * otherwise, nobody knows what the file has after its last synced byte (a second
  * fsync may succeed without having written anything). So the file ends at that
  * byte, its successor's header says so, and the messages go to the successor.
+ * A file without records is its own successor: all behind its header, which is
+ * synced, is cut off and written anew. So a disk that keeps failing leaves no more
+ * than one of them, and none that readers or the next start know is taken away.
  */
 #include "common/bus/local/bus_local_journal.h"
 
@@ -94,8 +97,6 @@ static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batc
 static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error *error)
 {
 	struct weir_bus_segment *last = last_segment(journal), *made;
-	/* A broken file without records is created anew, so that a disk that keeps failing does not leave many of them. */
-	bool again = last != NULL && journal->broken && last->length == weir_bus_segment_header_bytes(journal->partitions);
 	struct weir_bus_segment_header header = {
 		.topic = journal->options.topic,
 		.partitions = journal->partitions,
@@ -103,14 +104,14 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 		.next_offsets = journal->next,
 	};
 	if (last != NULL) {
-		header.sequence = last->sequence + (again ? 0 : 1);
-		header.previous_bytes = again ? last->previous_bytes : last->length;
+		header.sequence = last->sequence + 1;
+		header.previous_bytes = last->length;
 	}
 	int fd;
 	enum weir_status status = weir_bus_segment_create(journal->directory, &header, &made, &fd, error);
 	if (status != WEIR_OK)
 		return status;
-	if (last != NULL && journal->broken && !again) {
+	if (last != NULL && journal->broken) {
 		/* What is after the end of a broken file has no meaning. If it cannot be cut, it only takes space. */
 		int cut = ftruncate(journal->fd, (off_t)last->length);
 		(void)cut;
@@ -121,11 +122,6 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 	journal->broken = journal->torn = false;
 
 	pthread_mutex_lock(&journal->lock);
-	if (again) {
-		journal->index_bytes -= last->index->bytes;
-		journal->segments[--journal->segment_count] = NULL;
-		weir_bus_segment_free(last);
-	}
 	journal->segments = weir_realloc(journal->segments, journal->segment_count + 1, sizeof(struct weir_bus_segment *));
 	journal->segments[journal->segment_count++] = made;
 	journal->index_bytes += made->index->bytes;
@@ -205,8 +201,12 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
                                     struct weir_error *error)
 {
 	struct weir_bus_segment *last = last_segment(journal);
-	bool full = last != NULL && last->length > weir_bus_segment_header_bytes(journal->partitions) &&
-	            last->length + batch->bytes > (uint64_t)journal->options.segment_bytes;
+	bool empty = last != NULL && last->length == weir_bus_segment_header_bytes(journal->partitions);
+	bool full = last != NULL && !empty && last->length + batch->bytes > (uint64_t)journal->options.segment_bytes;
+	if (journal->broken && empty && journal->fd >= 0) {
+		journal->broken = false;
+		journal->torn = true;
+	}
 	if (last == NULL || journal->fd < 0 || journal->broken || full) {
 		enum weir_status status = roll(journal, error);
 		if (status != WEIR_OK)
@@ -257,6 +257,7 @@ static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *b
 		journal->next[entry->record.partition] = entry->record.offset + 1;
 		entry->status = WEIR_OK;
 	}
+	journal->published = true;
 	journal->index_bytes += last->index->bytes - index_bytes;
 	journal->problem[0] = '\0';
 	pthread_cond_broadcast(&journal->durable);
