@@ -100,12 +100,11 @@ static enum weir_status look(struct backend *backend, struct weir_error *error)
 static enum weir_status open_log(struct backend *backend, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
-	struct weir_bus_local_options options = {0};
+	/* What is kept, weir run knows by its configuration: a command deletes nothing. */
+	struct weir_bus_local_options options = {.retention_bytes = INT64_MAX, .explain_bytes = INT64_MAX};
+	if (backend->config != NULL)
+		options.segment_bytes = backend->config->bus.segment_bytes;
 	enum weir_status status = weir_path_format(path, error, "%s/log", backend->state_path);
-	if (status == WEIR_OK && backend->config != NULL)
-		options = (struct weir_bus_local_options){.segment_bytes = backend->config->bus.segment_bytes,
-		                                          .retention_bytes = backend->config->bus.retention_bytes,
-		                                          .explain_bytes = backend->config->bus.explain_bytes};
 	if (status == WEIR_OK)
 		status = weir_bus_scan_partitions(path, &options.partitions, error);
 	return status == WEIR_OK ? weir_bus_local_open(path, &options, &backend->bus, error) : status;
