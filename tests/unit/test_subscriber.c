@@ -130,6 +130,7 @@ static enum weir_status fake_close(struct target *target, struct weir_error *err
 
 static const struct target_ops changes_ops = {.kind = "fake",
                                               .keeps_json = true,
+                                              .counts_down = true,
                                               .check_after_ms = 20,
                                               .copy = fake_copy,
                                               .apply = fake_apply,
@@ -537,6 +538,26 @@ static void test_a_clock_that_was_behind(void **state)
 	assert_true(scene->fake.copied_ms >= now_ms - 1000);
 }
 
+/* Several may share such a list: what one clock says is over stays in it for the others. */
+static void test_a_list_that_does_not_count_down_is_not_written_again(void **state)
+{
+	struct scene *scene = *state;
+	int64_t now_ms = weir_wall_ms();
+	scene->fake.target.ops = &each_ops;
+	decide(scene, "site", "a", 1, now_ms + HOUR_MS);
+	decide(scene, "site", "long", 2, now_ms + 10 * HOUR_MS);
+	start(scene);
+	AWAIT(is_blocked(scene, "a") && is_ready(scene));
+	step_s = 2 * HOUR_MS / 1000;
+	AWAIT(!is_blocked(scene, "a"));
+	unsigned checks = counted(scene, &scene->fake.checks);
+	AWAIT(counted(scene, &scene->fake.checks) > checks + 1);
+	assert_int_equal(1, counted(scene, &scene->fake.copies));
+	step_s = 0;
+	AWAIT(is_blocked(scene, "a") && is_ready(scene));
+	assert_int_equal(2, counted(scene, &scene->fake.copies));
+}
+
 static enum weir_status refuse_consumer(struct weir_bus *bus, enum weir_topic topic, const char *group,
                                         struct weir_consumer **consumer, struct weir_error *error)
 {
@@ -580,6 +601,7 @@ int main(void)
 		CASE(test_once_does_not_wait_for_ever),
 		CASE(test_a_clock_that_was_ahead_for_a_moment),
 		CASE(test_a_clock_that_was_behind),
+		CASE(test_a_list_that_does_not_count_down_is_not_written_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

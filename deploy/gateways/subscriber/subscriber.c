@@ -402,7 +402,8 @@ static enum weir_status after_recreation(struct subscriber *subscriber, struct w
 }
 
 /*
- * What a target ends by itself has the time that is left of it, by the clock as it was: it is written again. Where the
+ * A list that counts down what is left of each block was told it by the clock as it was: it is written again. Others
+ * follow the clock; to write them again would take out of a list that several share what this clock says is over. Where the
  * clock was ahead, blocks ended too soon, or were over as they came: the topic still has them. Those that are in force
  * stay, as a topic that was recreated does not have all of them.
  */
@@ -411,14 +412,17 @@ static void look_at_clock(struct subscriber *subscriber)
 	int64_t step_ms = weir_clock_step_take(&subscriber->clock);
 	if (step_ms == 0)
 		return;
-	subscriber->copy_wanted = true;
+	bool counts_down = subscriber->options.target->ops->counts_down;
+	subscriber->copy_wanted |= counts_down;
 	struct subscriber_notice *notice = &subscriber->clock_notices[step_ms < 0];
 	if (is_news(notice, ++subscriber->clock_steps, weir_monotonic_ms()))
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "clock",
 		         "the clock of this machine was set %s by %lld s: %s (runbook: clock)",
-		         step_ms > 0 ? "forward" : "back", llabs(step_ms) / 1000,
-		         step_ms > 0 ? "the list is written again, with the time that is left of each block"
-		                     : "blocks may have ended too soon, so the decisions are read from the beginning");
+		         step_ms > 0 ? "forward" : "back", (llabs(step_ms) + 500) / 1000,
+		         step_ms < 0   ? "blocks may have ended too soon, so the decisions are read from the beginning, and new "
+		                         "ones reach the list once that is done"
+		         : counts_down ? "the list is written again, with the time that is left of each block"
+		                       : "blocks end by it from now on");
 	if (step_ms > 0)
 		return;
 	feed_begin_anew(atomic_load(&subscriber->feed));

@@ -43,6 +43,7 @@ struct target_ops {
 	bool copies_only;       /* knows no changes: whatever changed, the whole table is copied */
 	bool wants_each;        /* every change by itself, however fast they come */
 	bool may_reload;        /* runs a command after each copy */
+	bool counts_down;       /* its entries end by themselves, when the time is over that was left as they were written */
 	int64_t check_after_ms; /* how often its list is looked at */
 
 	/**

@@ -4,7 +4,8 @@
  * force, what stands behind it is held back with it. Ends are rounded up to STEP_MS, so that there is at most one a step.
  *
  * What is trimmed does not come back. So a clock that was set forward is not believed at once, and after one that was set
- * back all is read again that the log has.
+ * back all is read again that the log has. What this reader has said it is done with stays so: that is in the log only as
+ * long as the file is there.
  */
 #include "deploy/weir/run/blocks_kept.h"
 
@@ -140,9 +141,10 @@ static void *work(void *context)
 				error.text);
 		for (size_t i = 0; i < count && status == WEIR_OK; i++)
 			take(kept, &messages[i], weir_wall_ms());
+		int64_t now_ms = weir_wall_ms(); /* of before the look, so that no step comes between */
 		look_at_clock(kept);
 		if (!kept->anew && weir_monotonic_ms() >= kept->trim_due_ms) {
-			trim(kept, weir_wall_ms());
+			trim(kept, now_ms);
 			kept->trim_due_ms = weir_monotonic_ms() + TRIM_PERIOD_MS;
 		}
 		if (status != WEIR_OK)

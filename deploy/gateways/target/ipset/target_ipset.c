@@ -164,8 +164,8 @@ static void put_change(struct ipset_target *ipset, size_t i, const struct block_
 		return;
 	if (held)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
-	else /* also what the kernel ends by itself, and did: another clock may have been its time's */
-		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text);
+	else if (entry->state != BLOCK_ENDED || entry->until_ms - entry->at_ms > IPSET_TIMEOUT_MOST_MS)
+		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text); /* else the kernel ends it */
 }
 
 static enum weir_status apply(struct target *target, const struct block_table *table, int64_t now_ms,
@@ -302,6 +302,7 @@ static const struct target_ops ops = {
 	.read = read_back,
 	.spell = spell,
 	.kind = "ipset",
+	.counts_down = true,
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,
 	.copy = copy,

@@ -535,6 +535,7 @@ static const struct target_ops ops = {
 	.read = read_back,
 	.spell = spell,
 	.kind = "nft",
+	.counts_down = true,
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,
 	.copy = copy,
