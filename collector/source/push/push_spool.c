@@ -288,14 +288,14 @@ static void store(struct push_spool *spool, struct push_appends *round)
 	}
 }
 
-/* Answers batches whose id was on its way, once the outcome of the first is known. */
+/* Answers batches whose id was on its way, once the outcome of the first is known, or they have waited for long. */
 static void answer_twins(struct push_spool *spool)
 {
 	struct push_appends twins = spool->twins;
 	struct push_append *append;
 	spool->twins = (struct push_appends){NULL, NULL};
 	while ((append = pop_first(&twins)) != NULL) {
-		if (has_twin_away(spool, append)) {
+		if (has_twin_away(spool, append) && !is_late(spool, append)) {
 			push_last(&spool->twins, append);
 			continue;
 		}
