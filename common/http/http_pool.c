@@ -48,6 +48,7 @@ struct weir_http_pool {
 	struct weir_http_exchange *first, *last;
 	unsigned waiting, streams; /* of those in the queue, the requests; replies in parts */
 	size_t held_bytes;
+	size_t reply_bytes; /* of these, what replies hold until they are read */
 	bool stopping;
 	struct weir_http_client *clients, *oldest; /* the newest first */
 	unsigned client_count, client_most;        /* beyond, whoever asks nothing makes room */
@@ -260,6 +261,7 @@ void weir_http_pool_forget(struct weir_http_exchange *exchange)
 	struct weir_http_pool *pool = exchange->http->pool;
 	pthread_mutex_lock(&pool->mutex);
 	pool->held_bytes -= exchange->held + exchange->body_held;
+	pool->reply_bytes -= exchange->held;
 	exchange->held = exchange->body_held = 0;
 	pool->streams -= exchange->counted;
 	pthread_mutex_unlock(&pool->mutex);
@@ -293,6 +295,7 @@ static bool count(struct weir_http_pool *pool, struct weir_http_exchange *exchan
 	bool counted = exchange->reply.more != NULL;
 	pthread_mutex_lock(&pool->mutex);
 	pool->held_bytes += exchange->reply.body.capacity - exchange->held;
+	pool->reply_bytes += exchange->reply.body.capacity - exchange->held;
 	exchange->held = exchange->reply.body.capacity;
 	bool room = exchange->counted || !counted || pool->streams < WEIR_HTTP_STREAMS_MAX;
 	if (room && counted && !exchange->counted) {
@@ -303,11 +306,24 @@ static bool count(struct weir_http_pool *pool, struct weir_http_exchange *exchan
 	return room;
 }
 
+/* Whether so many replies wait to be read that no more may be made: requests that came together were all let in before. */
+static bool has_many_replies(struct weir_http_pool *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	bool many = pool->reply_bytes > WEIR_HTTP_HELD_MAX_BYTES / 2;
+	pthread_mutex_unlock(&pool->mutex);
+	return many;
+}
+
 static void serve(struct worker *worker, struct weir_http_exchange *exchange)
 {
 	struct weir_http_reply *reply = &exchange->reply;
 	if (exchange->answered) {
 		weir_http_next_part(exchange, worker->number);
+	} else if (exchange->before == 0 && has_many_replies(worker->pool)) {
+		weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many answers wait to be read");
+		weir_http_finish(exchange);
+		drop_body(exchange);
 	} else {
 		struct weir_http_request request = {.exchange = exchange, .worker = worker->number};
 		exchange->taken = exchange->body.length;

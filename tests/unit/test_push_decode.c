@@ -237,6 +237,15 @@ static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
 		assert_non_null(strstr(error.text, "objects and arrays"));
 		weir_text_deinit(&body);
 	}
+	struct weir_text many = {0}, none = {0}, nothing = {0};
+	struct weir_error why;
+	weir_text_puts(&many, "{\"resourceLogs\":[],\"a\":[1");
+	for (int i = 0; i <= 1 << 22; i++)
+		weir_text_puts(&many, ",1");
+	weir_text_puts(&many, "]}");
+	assert_int_equal(decode_otlp(weir_text_span(&many), SIZE_MAX, &none, &nothing, &why), WEIR_FULL);
+	assert_non_null(strstr(why.text, "values"));
+	weir_text_deinit(&many);
 	/* In a string, they are text. */
 	struct weir_text body = {0}, got = {0}, said = {0};
 	struct weir_error error;

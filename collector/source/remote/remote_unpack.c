@@ -32,7 +32,7 @@ static enum weir_status download(struct remote_fetch *fetch, const struct remote
 		uint64_t asked = fetch->range_bytes;
 		enum weir_status status = remote_read_bytes(fetch, object, from, from + asked, fd, &got, error);
 		remote_range_came(fetch, asked, got, weir_monotonic_ms() - began_ms);
-		if (status == WEIR_IO && got > 0)
+		if (status == WEIR_IO && got > 0 && !remote_stopped(fetch))
 			continue;
 		if (status == WEIR_INVALID && from > 0) /* the end */
 			return WEIR_OK;

@@ -10,15 +10,16 @@ enum {
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
 	NODES_MOST = 1 << 21, /* objects and arrays of a document: an empty one of two bytes needs some two hundred */
+	VALUES_MOST = 1 << 22, /* that stand behind another in one: a text of two bytes needs some ninety */
 };
 
 /* 2000 to 2100. */
 static const int64_t LIKELY_FIRST_S = 946684800, LIKELY_END_S = 4102444800;
 
-/* Whether a document has no more objects and arrays than there may be. */
-static bool has_few_nodes(struct weir_span body)
+/* Whether a document has no more values than there may be. */
+static bool has_few_values(struct weir_span body)
 {
-	uint32_t nodes = 0;
+	uint32_t nodes = 0, values = 0;
 	bool in_string = false;
 	for (uint32_t i = 0; i < body.length; i++) {
 		char byte = body.at[i];
@@ -26,19 +27,22 @@ static bool has_few_nodes(struct weir_span body)
 			in_string = !in_string;
 		else if (in_string)
 			i += byte == '\\'; /* what follows ends no string */
+		else if (byte == ',')
+			values++;
 		else
 			nodes += byte == '{' || byte == '[';
 	}
-	return nodes <= NODES_MOST;
+	return nodes <= NODES_MOST && values <= VALUES_MOST;
 }
 
 enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree, struct weir_error *error)
 {
 	json_error_t why;
 	*tree = NULL;
-	if (!has_few_nodes(body))
-		return weir_fail(error, WEIR_FULL, "the body has more than %d objects and arrays: send fewer events at once",
-		                 NODES_MOST);
+	if (!has_few_values(body))
+		return weir_fail(error, WEIR_FULL,
+		                 "the body has more than %d objects and arrays, or %d values: send fewer events at once",
+		                 NODES_MOST, VALUES_MOST);
 	*tree = json_loadb(body.at, body.length, JSON_ALLOW_NUL, &why);
 	if (*tree == NULL)
 		return weir_fail(error, WEIR_INVALID, "the body is no JSON at byte %d: %s", why.position, why.text);

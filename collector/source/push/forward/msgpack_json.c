@@ -162,6 +162,8 @@ static enum weir_status step(struct msgpack_extent *extent, const struct head *h
 	uint64_t inside = head->kind == MSGPACK_ARRAY ? head->count
 	                  : head->kind == MSGPACK_MAP ? 2 * (uint64_t)head->count
 	                                              : 0;
+	extent->announced += inside;
+	extent->announced -= extent->depth > 0; /* this one has come */
 	if (inside > 0) {
 		if (extent->depth == MSGPACK_DEPTH_MAX)
 			return WEIR_INVALID;
@@ -171,15 +173,6 @@ static enum weir_status step(struct msgpack_extent *extent, const struct head *h
 	while (extent->depth > 0 && --extent->left[extent->depth - 1] == 0)
 		extent->depth--;
 	return extent->depth == 0 ? WEIR_END : WEIR_OK;
-}
-
-/* The fewest bytes that are still to come: one for each value that is announced. */
-static uint64_t still_to_come(const struct msgpack_extent *extent)
-{
-	uint64_t least = 0;
-	for (uint32_t i = 0; i < extent->depth; i++)
-		least += extent->left[i] - (i + 1 < extent->depth); /* the one that is open has begun */
-	return least;
 }
 
 enum weir_status msgpack_measure(struct msgpack_extent *extent, const void *bytes, size_t length, size_t most,
@@ -199,7 +192,7 @@ enum weir_status msgpack_measure(struct msgpack_extent *extent, const void *byte
 		status = step(extent, &head);
 		if (status == WEIR_INVALID)
 			return weir_fail(error, status, "it is more than %d levels deep", MSGPACK_DEPTH_MAX);
-		if (extent->seen > most || still_to_come(extent) > most - extent->seen)
+		if (extent->seen > most || extent->announced > most - extent->seen) /* a byte each, at least */
 			return weir_fail(error, WEIR_FULL, "it announces more than %zu bytes", most);
 	}
 	return extent->seen <= length ? WEIR_OK : WEIR_AGAIN;
@@ -209,6 +202,7 @@ enum weir_status msgpack_skip(struct msgpack *from)
 {
 	struct msgpack_extent extent; /* not its stack: nothing is read of it that was not written */
 	extent.seen = 0;
+	extent.announced = 0;
 	extent.depth = 0;
 	extent.begun = false;
 	size_t there = (size_t)(from->end - from->at);

@@ -12,6 +12,8 @@
 
 #define JSON_TYPE "application/json"
 
+enum { ACKS_MOST_BYTES = 1 << 20 }; /* of an answer that names each acknowledgement that was asked for */
+
 /* ---- answers ---- */
 
 static void put_json(struct weir_text *text, const char *words)
@@ -101,8 +103,9 @@ static enum weir_status decode_acks(struct weir_span body, size_t most, struct w
 {
 	(void)most;
 	(void)lines;
-	(void)error;
 	for (uint32_t i = 0; i < body.length; i++) {
+		if (answer->length > ACKS_MOST_BYTES)
+			return weir_fail(error, WEIR_FULL, "the body asks for too many acknowledgements: ask for fewer at once");
 		bool digit = body.at[i] >= '0' && body.at[i] <= '9';
 		bool before = i > 0 && body.at[i - 1] >= '0' && body.at[i - 1] <= '9';
 		if (digit && !before)
