@@ -68,6 +68,7 @@ struct bus_kafka_side {
 	rd_kafka_t *handle;                /* NULL until the first message, and after it broke */
 	rd_kafka_queue_t *queue;
 	rd_kafka_event_t *reports; /* delivery reports being taken, or NULL */
+	struct weir_notice lost;   /* the handle */
 	uint64_t held_bytes;
 	bool broken; /* it takes nothing more, and ends once everything is reported */
 	struct side_topic topics[WEIR_TOPIC_COUNT];
@@ -87,6 +88,15 @@ struct bus_kafka_side *weir_kafka_side_new(struct bus_kafka *bus, const struct b
 static void purge(struct bus_kafka_side *side)
 {
 	rd_kafka_purge(side->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+/* What has no handle is dropped and counted. */
+static void tell_lost(struct bus_kafka_side *side, const char *words)
+{
+	weir_notice_log(&side->lost, side->bus->log, WEIR_LOG_WARNING, "bus",
+	                "dead letters and shadow decisions are dropped and counted (weir_topic_dropped_messages_total) until "
+	                "there is another connection for them: %s (runbook: broker-away)",
+	                words);
 }
 
 static void close_handle(struct bus_kafka_side *side)
@@ -132,8 +142,10 @@ static bool open_handle(struct bus_kafka_side *side)
 	rd_kafka_conf_t *conf = weir_kafka_conf(side->bus->kafka, weir_kafka_producer_properties);
 	(void)rd_kafka_conf_set(conf, "enable.gapless.guarantee", "false", words, sizeof words);
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-	if (weir_kafka_open(side->bus->kafka, RD_KAFKA_PRODUCER, conf, &side->handle, &error) != WEIR_OK)
-		return false; /* as the producer beside it was opened, it has no room for threads or descriptors */
+	if (weir_kafka_open(side->bus->kafka, RD_KAFKA_PRODUCER, conf, &side->handle, &error) != WEIR_OK) {
+		tell_lost(side, error.text); /* as the producer beside it was opened, there are too few threads or descriptors */
+		return false;
+	}
 	side->queue = rd_kafka_queue_get_main(side->handle);
 	weir_kafka_bell_hang(side->bell, side->queue);
 	return true;
@@ -246,6 +258,9 @@ static void break_off(struct bus_kafka_side *side)
 	if (side->broken)
 		return;
 	side->broken = true;
+	char words[WEIR_ERROR_TEXT_BYTES / 2] = "its broker refuses it for good";
+	rd_kafka_fatal_error(side->handle, words, sizeof words);
+	tell_lost(side, words);
 	purge(side);
 }
 
