@@ -439,7 +439,9 @@ enum weir_status api_ask(const struct api_options *options, const char *path, co
 	enum weir_status status = options->open_store(options->context, &store, error);
 	if (status != WEIR_OK)
 		return status;
-	struct api api = {.options = *options, .zones = api_zones_new(options->log), .mutex = PTHREAD_MUTEX_INITIALIZER};
+	struct api api = {.options = *options,
+	                  .zones = api_zones_new(options->log, options->momentary),
+	                  .mutex = PTHREAD_MUTEX_INITIALIZER};
 	struct weir_http_reply reply = {.status = 200, .body = *body};
 	struct api_call call = {.api = &api, .reply = &reply, .store = store};
 	if (!answer_arguments(&call, route, arguments, count))
@@ -561,7 +563,7 @@ enum weir_status api_start(const struct api_options *options, struct api **api, 
 	struct api *started = weir_alloc(1, sizeof *started);
 	started->options = *options;
 	started->tokens = tokens;
-	started->zones = api_zones_new(options->log);
+	started->zones = api_zones_new(options->log, options->momentary);
 	started->rate = api_rate_new(options->config->archiver.api_rate);
 	started->stores = weir_alloc((size_t)options->config->archiver.api_workers, sizeof *started->stores);
 	pthread_mutex_init(&started->mutex, NULL);

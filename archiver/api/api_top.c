@@ -22,11 +22,12 @@ enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL }
 
 /*
  * Rounds outwards to whole days at an end where the hours of a part of a day are deleted: their sum would lack them, and
- * the day's own row has them all.
+ * the day's own row has them all. CSV has no place to say so.
  */
-static void round_where_hours_are_gone(struct api_call *call)
+static bool round_where_hours_are_gone(struct api_call *call)
 {
 	struct api_parameters *asked = &call->parameters;
+	int64_t from_ms = asked->from_ms, to_ms = asked->to_ms;
 	int64_t hours_from_ms = api_kept_from(call, WEIR_ARCHIVE_HOURLY, WEIR_HOUR_MS);
 	if (asked->from_ms != weir_day_of(asked->from_ms) && asked->from_ms < hours_from_ms)
 		asked->from_ms = weir_day_of(asked->from_ms);
@@ -34,6 +35,11 @@ static void round_where_hours_are_gone(struct api_call *call)
 	int64_t part_from_ms = last_day_ms > asked->from_ms ? last_day_ms : asked->from_ms;
 	if (asked->to_ms != last_day_ms && part_from_ms < hours_from_ms)
 		asked->to_ms = last_day_ms + WEIR_DAY_MS;
+	if (call->csv && (asked->from_ms != from_ms || asked->to_ms != to_ms))
+		return api_fault_set(&call->fault, 400, "grain",
+		                     "expected \"day\", or times of after %lld ms: older hours may be deleted",
+		                     (long long)hours_from_ms);
+	return true;
 }
 
 static bool settle_range(struct api_call *call)
@@ -56,8 +62,7 @@ static bool settle_range(struct api_call *call)
 	asked->to_ms = weir_begin_of(asked->to_ms + grain_ms - 1, grain_ms);
 	if (asked->to_ms - asked->from_ms > DAYS_MAX * (int64_t)WEIR_DAY_MS)
 		return api_fault_set(&call->fault, 400, "from", "expected at most %d days before \"to\"", DAYS_MAX);
-	round_where_hours_are_gone(call);
-	return true;
+	return round_where_hours_are_gone(call);
 }
 
 static const char *sorted_by(const struct api_view *view)

@@ -24,6 +24,7 @@ struct known_zone {
 
 struct api_zones {
 	const struct weir_log *log;
+	bool momentary;
 	pthread_mutex_t mutex;
 	uint64_t version; /* of the newest policy; 0: none */
 	int64_t read_ms;  /* monotonic: when policies were last asked for */
@@ -32,25 +33,34 @@ struct api_zones {
 	struct waiting waiting; /* of the newest policy */
 };
 
-struct api_zones *api_zones_new(const struct weir_log *log)
+struct api_zones *api_zones_new(const struct weir_log *log, bool momentary)
 {
 	struct api_zones *zones = weir_alloc(1, sizeof *zones);
 	zones->log = log;
+	zones->momentary = momentary;
 	zones->read_ms = INT64_MIN / 2;
 	pthread_mutex_init(&zones->mutex, NULL);
 	return zones;
 }
 
-void api_zones_free(struct api_zones *zones)
+static void forget_all(struct api_zones *zones)
 {
-	if (zones == NULL)
-		return;
 	for (size_t i = 0; i < zones->count; i++) {
 		weir_text_deinit(&zones->known[i].about);
 		weir_text_deinit(&zones->known[i].armed);
 	}
 	free(zones->known);
 	waiting_deinit(&zones->waiting);
+	zones->known = NULL;
+	zones->count = 0;
+	zones->version = 0;
+}
+
+void api_zones_free(struct api_zones *zones)
+{
+	if (zones == NULL)
+		return;
+	forget_all(zones);
 	pthread_mutex_destroy(&zones->mutex);
 	free(zones);
 }
@@ -146,6 +156,8 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 
 static enum weir_status refresh(struct api_zones *zones, struct weir_store *store, struct weir_error *error)
 {
+	if (zones->momentary)
+		forget_all(zones);
 	enum weir_status status = store->ops->policy_each(store, zones->version + 1, take_policy, zones, error);
 	if (status == WEIR_OK)
 		zones->read_ms = weir_monotonic_ms();

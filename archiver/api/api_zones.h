@@ -18,7 +18,8 @@ struct api_zone {
 	bool history;
 };
 
-struct api_zones *api_zones_new(const struct weir_log *log);
+/** @param momentary  each store may be another one than the last: nothing that is known of one holds for the next */
+struct api_zones *api_zones_new(const struct weir_log *log, bool momentary);
 /** NULL is fine. */
 void api_zones_free(struct api_zones *zones);
 

@@ -72,6 +72,18 @@ static void tell_troubles(void *context, struct weir_text *lines)
 	(void)pages->ready(pages->context, lines);
 }
 
+/* What the API says of this process. */
+static void write_figures(void *context, struct weir_text *members)
+{
+	const struct process *process = context;
+	uint64_t messages;
+	double seconds;
+	archiver_figures(archiver_stats(process->archiver), members);
+	if (weir_lag_read(process->lag, &messages, &seconds))
+		weir_text_printf(members, ",\"%s\":%llu,\"%s\":%.3f", archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES].name,
+		                 (unsigned long long)messages, archiver_daemon_metrics[ARCHIVER_LAG_SECONDS].name, seconds);
+}
+
 static enum weir_status start_api(struct process *process, struct weir_error *error)
 {
 	struct api_options options = {
@@ -80,8 +92,8 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 		.log = &process->daemon->log,
 		.open_store = open_for_api,
 		.context = process->daemon,
-		.figures = archiver_figures,
-		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+		.figures = write_figures,
+		.figures_context = process,
 		.troubles = tell_troubles,
 		.troubles_context = &process->pages,
 		.files = page_files,

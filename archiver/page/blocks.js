@@ -32,7 +32,7 @@ export const load = async ({ zone }, { status }, signal) =>
   ({ ...await get("blocks", { zone: zone || undefined, limit: MOST }, signal), status });
 
 export function draw({ now_ms, blocks, more, status }, { zone, order, part }, { report }) {
-  const head = figures([["Blocked now", more ? `more than ${digits(MOST)}` : number(blocks.length)], ["As of", named_time(now_ms)]]);
+  const head = figures([["Blocked now", more ? `more than ${digits(blocks.length)}` : number(blocks.length)], ["As of", named_time(now_ms)]]);
   if (blocks.length === 0)
     return [head, empty(zone ? `Nobody is blocked in ${zone}.` : "Nobody is blocked.",
       "Everybody is within the limits. Blocks that have ended are in Decisions and in a user’s history.")];
@@ -42,6 +42,6 @@ export function draw({ now_ms, blocks, more, status }, { zone, order, part }, { 
   const left = { name: "Still", cell: (row) => lasting(now_ms, row.until_ms) };
   const lift = { name: "Lift", cell: (row) => copy_button(command("lift", row.zone, row.key, status), "Copy command", report) };
   const [key, in_zone, when, until, why] = decision_columns("key", "zone", "when", "until", "why");
-  return [head, more && h("p", { class: "soft" }, `The latest ${digits(MOST)} are shown.`),
+  return [head, more && h("p", { class: "soft" }, `The latest ${digits(blocks.length)} are shown.`),
     table(`Blocked keys, ${words}`, [key, in_zone, left, until, { ...when, name: "Since" }, why, lift], rows)].filter(Boolean);
 }

@@ -120,7 +120,7 @@ async function headline({ all: zones, counts, before, blocks }) {
   const keys = new Set(held.map((row) => row.zone)).size;
   const lacking = now.find((one) => !is_whole(one));
   return [figures([
-    ["Blocked now", h("a", { href: "#/blocks" }, more ? `more than ${digits(BLOCKS_MAX)}` : number(held.length)),
+    ["Blocked now", h("a", { href: "#/blocks" }, more ? `more than ${digits(held.length)}` : number(held.length)),
       held.length > 0 && h("span", { class: "soft" }, `in ${digits(keys)} ${keys === 1 ? "zone" : "zones"}`)],
     figure("Requests passed", passed), figure("Requests blocked", blocked),
     ["Blocked share", percent(blocked(now), all)],

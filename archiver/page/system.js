@@ -64,13 +64,12 @@ function lateness(own) {
   const late = [
     ["weir_archiver_lag_seconds", LATE_S, "The archiver is behind its topics by"],
     ["weir_archiver_waiting_seconds", STORE_LATE_S, "The oldest row that is not stored yet waits for"],
-    ["weir_limiter_lag_seconds", LATE_S, "A limiter is behind the log by"],
     ["weir_limiter_unsaved_age_seconds", STORE_LATE_S, "The last checkpoint is of before"],
   ];
   for (const [figure, most_s, words] of late)
     if (own[figure] > most_s) told.push(`${words} ${duration(1000 * own[figure])}.`);
   for (const [figure, value] of Object.entries(own))
-    if (/^weir_\w+_partitions_stuck$|^weir_limiter_partitions\{state="stuck"\}$/.test(figure) && value > 0)
+    if (/^weir_\w+_partitions_stuck$/.test(figure) && value > 0)
       told.push(`${value} partitions need an operator: /healthz and the log say why (${figure}).`);
   return told;
 }

@@ -3,7 +3,25 @@
 
 const KEPT = "weir-token";
 
-export const token = () => sessionStorage.getItem(KEPT);
+// Where the browser keeps nothing for pages.
+let kept = null;
+
+export function token() {
+  try {
+    return sessionStorage.getItem(KEPT) ?? kept;
+  } catch {
+    return kept;
+  }
+}
+
+function keep(text) {
+  kept = text;
+  try {
+    sessionStorage.setItem(KEPT, text);
+  } catch {
+    // Then it is kept until the page is loaded again.
+  }
+}
 
 let asking = null;
 
@@ -17,7 +35,8 @@ export function ask_token(refused) {
 function ask(refused) {
   const dialog = document.getElementById("token");
   const field = document.getElementById("token-text");
-  if (refused) document.getElementById("token-why").textContent = "The archiver does not accept this token. Enter another one.";
+  const refuse = (words) => { document.getElementById("token-why").textContent = words; };
+  if (refused) refuse("The archiver does not accept this token. Enter another one.");
   field.value = "";
   dialog.showModal();
   return new Promise((resolve) => {
@@ -25,9 +44,13 @@ function ask(refused) {
     dialog.oncancel = (event) => event.preventDefault();
     dialog.onclose = () => {
       const text = field.value.trim();
-      if (!text) return dialog.showModal();
-      sessionStorage.setItem(KEPT, text);
-      resolve();
+      // Chats add unseen letters and other quotes, which no request can carry.
+      if (text && !/^[\x21-\x7e]+$/.test(text)) refuse("A token has only letters, digits and signs of ASCII, without blanks. Enter it again.");
+      else if (text) {
+        keep(text);
+        return resolve();
+      }
+      return dialog.showModal();
     };
   });
 }

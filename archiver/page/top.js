@@ -68,6 +68,6 @@ export function draw(data, parameters, { go, report }) {
       { name: "Late", number: true, cell: (row) => number(row.late) },
       { name: "Block", cell: (row) => copy_button(command("block", zone, row.key, status, "--for", "1h"), "Copy command", report) },
     ], rows),
-    h("button", { type: "button", onclick: report(() => save("top", asked, `top-${zone}.csv`), "Saved.") }, "Save as CSV"),
+    h("button", { type: "button", onclick: report(() => save("top", { ...asked, from: from_ms, to: to_ms }, `top-${zone}.csv`), "Saved.") }, "Save as CSV"),
   ];
 }

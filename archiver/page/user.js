@@ -9,7 +9,7 @@ import { by_day, decision_columns, paged, story } from "./decisions.js";
 import { empty, figures, h } from "./dom.js";
 import { meant_key, seen, seen_key } from "./seen.js";
 import { about_days, custom_span, span_fields, span_of } from "./span.js";
-import { named_time, number, percent, time } from "./words.js";
+import { digits, named_time, number, percent, time } from "./words.js";
 
 const PAGE = 50;
 
@@ -41,7 +41,7 @@ export async function load(parameters, { zones, status }, signal) {
   const asked_of_both = { ...asked, mode: "all" }; // what a zone in shadow mode would have done is marked as such
   const [decisions, events, held] = await Promise.all([
     get("decisions", { ...asked_of_both, limit: PAGE }, signal),
-    known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
+    get("events", { ...asked, limit: PAGE }, signal), // also of a zone that keeps them no more
     get("held", asked, signal),
   ]);
   return { asked, asked_of_both, span, counts, decisions, events, held, status, kept: known.history_fields,
@@ -85,12 +85,13 @@ export function draw(data, parameters, tools) {
     came > 0 || held.times.length > 0 ? chart(counts, "requests", { signal: tools.signal, held: held.times, ...zoom }) :
       empty("No requests of this user in this time range.", "Choose a longer range or an earlier day above, or check that the key is " +
         "written as in Top talkers."),
+    held.more && h("p", { class: "soft" }, `Only the first ${digits(held.times.length)} blocks of this time are shaded. Choose a shorter range above.`),
     h("h2", {}, "Decisions"),
     decisions.decisions.length === 0 ? h("p", { class: "soft" }, "No decisions about this user in this time range.") :
       paged("Decisions, newest first", decision_columns("at", "action", "lasting", "until", "why"),
         "decisions", asked_of_both, decisions, "decisions", tools, { groups: by_day, page: PAGE }),
   ];
-  if (events !== null && events.events.length > 0)
+  if (events.events.length > 0)
     parts.push(h("h2", {}, "Every request"),
       paged("Requests, newest first", event_columns(events.events, kept), "events", asked, events, "events", tools, { page: PAGE }));
   return parts.filter(Boolean).flat();

@@ -121,6 +121,10 @@ static void drain(struct archiver *archiver)
 	}
 	while (!archiver_caught_up(archiver, ends) && weir_monotonic_ms() < end_ms)
 		turn(archiver);
+	if (!archiver_caught_up(archiver, ends))
+		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		         "what the topics have beyond what was read in %d s is archived by the next start",
+		         DRAIN_LIMIT_MS / 1000);
 	archiver_tell_unread_shadow(archiver, ends + (size_t)2 * archiver->options.bus->partitions);
 	free(ends);
 }

@@ -95,6 +95,18 @@ const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT] =
 const struct weir_metric_table archiver_metric_table = {metrics, METRIC_COUNT};
 const struct weir_metric_table archiver_daemon_metric_table = {archiver_daemon_metrics, ARCHIVER_DAEMON_METRIC_COUNT};
 
+/* Partitions that wait for an operator. */
+static uint64_t stuck(const struct archiver_stats *stats)
+{
+	return weir_counter_read(&stats->parked) + weir_counter_read(&stats->unfed);
+}
+
+static double waiting_s(const struct archiver_stats *stats)
+{
+	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);
+	return oldest_ms == 0 ? 0 : (double)(weir_monotonic_ms() - (int64_t)oldest_ms) / 1000;
+}
+
 void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, struct weir_text *page)
 {
 	const struct {
@@ -117,34 +129,27 @@ void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, 
 		weir_metrics_counter(page, &metrics[counters[i].metric], weir_counter_read(counters[i].counter));
 	weir_metrics_gauge(page, &metrics[SHADOW_UP], weir_counter_read(&stats->shadow_fails) == 0);
 	weir_metrics_gauge(page, &metrics[PARTITIONS], (double)weir_counter_read(&stats->partitions));
-	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED],
-	                   (double)(weir_counter_read(&stats->parked) + weir_counter_read(&stats->unfed)));
+	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED], (double)stuck(stats));
 	weir_metrics_gauge(page, &metrics[WAITING_ROWS], (double)weir_counter_read(&stats->waiting_rows));
 	weir_metrics_gauge(page, &metrics[WAITING_BYTES], (double)weir_counter_read(&stats->waiting_bytes));
-	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);
-	weir_metrics_gauge(page, &metrics[WAITING_SECONDS],
-	                   oldest_ms == 0 ? 0 : (double)(weir_monotonic_ms() - (int64_t)oldest_ms) / 1000);
+	weir_metrics_gauge(page, &metrics[WAITING_SECONDS], waiting_s(stats));
 	weir_metrics_gauge(page, &metrics[MEMORY_LIMIT], (double)memory_bytes);
 	const struct weir_histogram *commits[] = {&stats->commit};
 	weir_metrics_histogram(page, &metrics[COMMIT], &weir_latency_scale, commits, 1);
 }
 
-void archiver_figures(void *context, struct weir_text *members)
+void archiver_figures(const struct archiver_stats *stats, struct weir_text *members)
 {
-	const struct archiver_stats *stats = context;
 	const struct {
 		int metric;
 		const struct weir_counter *counter;
 	} figures[] = {
-		{EVENTS, &stats->events},
-		{DECISIONS, &stats->decisions},
-		{MALFORMED, &stats->malformed},
-		{PARTITIONS, &stats->partitions},
-		{PARTITIONS_PARKED, &stats->parked},
-		{WAITING_ROWS, &stats->waiting_rows},
-		{WAITING_BYTES, &stats->waiting_bytes},
+		{EVENTS, &stats->events},         {DECISIONS, &stats->decisions},       {MALFORMED, &stats->malformed},
+		{PARTITIONS, &stats->partitions}, {WAITING_ROWS, &stats->waiting_rows}, {WAITING_BYTES, &stats->waiting_bytes},
 	};
 	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-		weir_text_printf(members, "%s\"%s\":%llu", i > 0 ? "," : "", metrics[figures[i].metric].name,
+		weir_text_printf(members, "\"%s\":%llu,", metrics[figures[i].metric].name,
 		                 (unsigned long long)weir_counter_read(figures[i].counter));
+	weir_text_printf(members, "\"%s\":%llu,", metrics[PARTITIONS_PARKED].name, (unsigned long long)stuck(stats));
+	weir_text_printf(members, "\"%s\":%.3f", metrics[WAITING_SECONDS].name, waiting_s(stats));
 }

@@ -21,7 +21,7 @@ extern const struct weir_metric_table archiver_metric_table, archiver_daemon_met
 /** @param memory_bytes  archiver.memory @thread any */
 void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, struct weir_text *page);
 
-/** Some of the metrics as members of a JSON object, "figures" of the API's status. @param context  archiver_stats */
-void archiver_figures(void *context, struct weir_text *members);
+/** Some of the metrics as members of a JSON object, "figures" of the API's status. @thread any */
+void archiver_figures(const struct archiver_stats *stats, struct weir_text *members);
 
 #endif

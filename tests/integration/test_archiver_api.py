@@ -174,6 +174,8 @@ def test_what_is_deleted_is_no_part_of_a_sum(place):
                                 (5, 30, (0, 30)), (-20, 13, (-24, 24)), (-24, 24, (-24, 24)), (-60, 13, (-72, 24)),
                                 (-20, -10, (-24, 0))):
         assert top(first, last) == wanted, (first, last)
+        sheet = api.ask("top", {"zone": "login", "grain": "hour", "from": day + first * HOUR_MS, "to": day + last * HOUR_MS, "format": "csv"})
+        assert sheet.status == (200 if wanted == (first, last) else 400), (first, last, sheet.status)
     first, last = day - 5 * DAY_MS, day + DAY_MS
     for asked, span_ms, kept_ms in (({"key": "192.0.2.1"}, HOUR_MS, kept["hourly"]),
                                     ({"key": "192.0.2.1", "grain": "day"}, DAY_MS, kept["daily"]),

@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster, frames, traffic
+from support import cases, cluster, frames, metrics, traffic
 from support.place import free_port
 from support.roles import Roles, program
 
@@ -53,6 +53,23 @@ def test_a_check_says_what_a_start_would_meet(place):
                 (2, "no.such", {"archiver": {"hash_keys": place.path("no.such")}})):
             code, said = check(**sections)
             assert code == expected and words in said, (sections, code, said)
+
+
+def test_its_api_says_how_far_it_is_behind(place):
+    """The System view goes by these."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        roles.apply()
+        port = free_port()
+        archiver = roles.archiver(archiver={"enabled": True, "interval": "100ms", "api": f"127.0.0.1:{port}"}).until_ready()
+
+        def figures():
+            answer = metrics.get(port, "/api/v1/status")
+            return json.loads(answer[2])["figures"] if answer else {}
+
+        archiver.until(lambda: figures().get("weir_archiver_lag_messages") == 0, "knows that it is not behind")
+        assert {"weir_archiver_lag_seconds": 0, "weir_archiver_waiting_seconds": 0, "weir_archiver_partitions_stuck": 0}.items() \
+            <= figures().items(), figures()
+        assert archiver.stop() == 0
 
 
 def test_a_reload_changes_the_log_level_and_says_what_waits(place):

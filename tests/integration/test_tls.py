@@ -74,7 +74,7 @@ def test_pages_and_api_by_curl_and_weir(place):
     # The API asks for its token as before; the page is there.
     assert '"error"' in curl("--cacert", pair[0], api + "/api/v1/status")[1]
     status = json.loads(curl("--cacert", pair[0], "-H", f"Authorization: Bearer {TOKEN}", api + "/api/v1/status")[1])
-    assert status["store"] == "sqlite"
+    assert status["store"] == "sqlite" and status["figures"]["weir_archiver_waiting_seconds"] >= 0, status["figures"]
     assert "<!doctype html>" in curl("--cacert", pair[0], api + "/")[1].lower()
     top = ["top", "--url", api, "--token", place.path("token"), "--once"]
     until(lambda: "ann" in place.run(*top, "--ca", pair[0]).out().decode(), "top shows who is blocked", running=weir)

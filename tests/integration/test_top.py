@@ -295,6 +295,12 @@ def test_a_span_is_of_days_where_no_hours_are_kept(place):
                  (day + 750 * 60000, day + 14 * HOUR_MS), (day, day + DAY_MS), "day")
     text = place.good("top", "--state", state, "--since", "2024-11-20T12:30Z", "--until", "2024-11-20T14:00Z").out().decode()
     assert "counts of whole days: " in text, text
+    # Who deletes them notes it, and the answer is of the whole day then.
+    with sqlite3.connect(os.path.join(state, "weir.db")) as archive:
+        archive.execute("INSERT INTO note (name, value) VALUES ('archive.kept-from', ?)",
+                        (json.dumps({"count_hourly": day + DAY_MS}).encode(),))
+    require_span(place, state, ("--since", "2024-11-20T12:30Z", "--until", "2024-11-20T14:00Z"),
+                 (day + 750 * 60000, day + 14 * HOUR_MS), (day, day + DAY_MS), "day")
 
 
 def test_a_span_is_of_days_where_its_first_hours_are_not_kept(place):

@@ -221,7 +221,7 @@ static void write_figures(void *context, struct weir_text *members)
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
 	limiter_figures(&parts, members);
 	weir_text_puts(members, ",");
-	archiver_figures((void *)(uintptr_t)archiver_stats(follow->archiver), members);
+	archiver_figures(archiver_stats(follow->archiver), members);
 }
 
 /* ---- zones that wait in shadow ---- */

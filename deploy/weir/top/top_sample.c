@@ -318,7 +318,8 @@ static enum weir_status lacks_hours(struct top_source *source, const struct top_
 		return WEIR_OK;
 	status = ask_top(source, &any, 1, &part, NULL, &answer, error);
 	if (status == WEIR_OK) {
-		*lacks |= json_array_size(json_object_get(answer, "top")) == 0;
+		*lacks |= json_array_size(json_object_get(answer, "top")) == 0 || number_of(answer, "from_ms") < part.from_ms ||
+		          number_of(answer, "to_ms") > part.to_ms; /* widened: they are known to be deleted */
 		json_decref(answer);
 	}
 	return status;
