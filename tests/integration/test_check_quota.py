@@ -77,6 +77,20 @@ def test_a_stream_has_so_many_buckets(place):
             assert stream.ended == (grpc.StatusCode.INVALID_ARGUMENT, "a bucket's id has at most 4 KiB")
 
 
+def test_a_message_has_as_many_usages_as_a_stream_has_buckets(place):
+    """Each usage looks its bucket up, so a message that names one over and over would hold up its thread."""
+    with serving(place, [SITE]) as (_, port), channel_to(port) as channel:
+        with Quotas(channel) as stream:
+            stream.report(*[({"user": "ann"}, 0)] * 1000)
+            assert stream.tokens(user="ann")
+            stream.report(*[({"user": "ann"}, 0)] * 1001)
+            stream.until(lambda: stream.ended, "the stream ends")
+            assert stream.ended == (grpc.StatusCode.INVALID_ARGUMENT, "a message has at most 1000 usages: one of each bucket")
+        with Quotas(channel) as stream:  # the connection's others go on
+            stream.report(({"user": "bob"}, 0))
+            assert stream.tokens(user="bob")
+
+
 def test_fields_of_a_bucket_have_no_order(place):
     """Protobuf writes a map in any order, and of a key that comes twice the last value counts."""
     pages = free_port()

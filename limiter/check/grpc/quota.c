@@ -28,7 +28,7 @@
 #include <stdlib.h>
 
 enum {
-	BUCKETS_MAX = 1000, /* of a stream */
+	BUCKETS_MAX = 1000, /* of a stream; a message says no more, as each bucket has one usage in it */
 	BATCH_MAX = 64,     /* that are asked for, and answered, at once; the others follow within a second */
 	ID_MAX_BYTES = 4096,
 	FIRST_TOKENS = 8,
@@ -53,6 +53,7 @@ enum { STRATEGY_BLANKET = 1, STRATEGY_TOKENS = 3, ALLOW_ALL = 0, DENY_ALL = 1 };
 enum { TOKENS_MAX_TOKENS = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3, WRAPPED_VALUE = 1 };
 
 static const char no_reports[] = "the message is no RateLimitQuotaUsageReports";
+static const char many_reports[] = "a message has at most 1000 usages: one of each bucket";
 static const char long_id[] = "a bucket's id has at most 4 KiB";
 static const char too_many[] = "a stream has at most 1000 buckets";
 static const char too_much[] = "buckets hold too much: 16 MiB of a connection at most, 128 MiB in all";
@@ -435,11 +436,12 @@ static void take_reports(struct grpc_call *call, struct weir_span message)
 	if (call->state == NULL)
 		call->state = weir_alloc(1, sizeof(struct quota_stream));
 	struct quota_stream *stream = call->state;
-	bool reports = false;
+	uint32_t usages = 0;
 	while (!call->finished && protobuf_next(&reader, &field)) {
 		if (protobuf_is_bytes(&field, REPORTS_USAGES)) {
-			reports = true;
 			take_usage(call, stream, field.bytes);
+			if (++usages > BUCKETS_MAX && !call->finished)
+				refuse(call, GRPC_INVALID_ARGUMENT, many_reports);
 		} else if (protobuf_is_bytes(&field, REPORTS_DOMAIN)) {
 			take_domain(call, stream, field.bytes);
 		}
@@ -448,7 +450,7 @@ static void take_reports(struct grpc_call *call, struct weir_span message)
 		return;
 	if (reader.bad || stream->domain == NULL)
 		refuse(call, GRPC_INVALID_ARGUMENT, reader.bad ? no_reports : "the first message has no domain");
-	else if (reports)
+	else if (usages > 0)
 		ask_all(call, false);
 	else
 		call->connection->frames++; /* it asks nothing, as an empty frame does */
