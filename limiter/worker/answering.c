@@ -45,7 +45,7 @@ void answering_put_back(struct answering *answering, struct mail_packet *packet)
 	answering->idle = packet;
 }
 
-struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms)
+struct mail_packet *answering_packet(struct answering *answering, int64_t now_us)
 {
 	struct mail_packet *packet = answering->idle;
 	if (packet != NULL) {
@@ -59,11 +59,24 @@ struct mail_packet *answering_packet(struct answering *answering, int64_t now_us
 	packet->next = packet->later = NULL;
 	packet->from = answering->core->options.number;
 	packet->count = packet->open = packet->used = 0;
-	packet->back = packet->expired = packet->elsewhere = false;
-	packet->unanswered = 0;
+	packet->back = packet->elsewhere = false;
+	packet->unanswered = packet->expired = 0;
 	packet->asked_us = now_us;
-	packet->deadline_ms = now_us / 1000 + limit_ms;
+	packet->deadline_ms = 0;
+	packet->expires_ms = INT64_MAX;
 	return packet;
+}
+
+bool answering_add(struct mail_packet *packet, const struct check_ask *ask, int64_t until_ms)
+{
+	if (!mail_packet_add(packet, ask))
+		return false;
+	packet->until_ms[packet->count - 1] = until_ms;
+	if (until_ms > packet->deadline_ms)
+		packet->deadline_ms = until_ms;
+	if (until_ms < packet->expires_ms)
+		packet->expires_ms = until_ms;
+	return true;
 }
 
 void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet)
@@ -112,7 +125,9 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 		answering->elsewhere--;
 		answering->at_place[packet->place]--;
 	}
-	for (uint32_t i = 0; i < packet->count && !packet->expired; i++) {
+	for (uint32_t i = 0; i < packet->count; i++) {
+		if ((packet->expired >> i & 1) != 0)
+			continue;
 		if ((packet->unanswered >> i & 1) != 0) /* other answers are counted where they were made */
 			answering_count(answering, &packet->answers[i], took_us);
 		answering_to_surface(answering, &packet->answers[i]);
@@ -120,23 +135,32 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	answering_put_back(answering, packet);
 }
 
-void answering_give_up(struct answering *answering, const struct mail_packet *packet, int64_t now_ms)
+bool answering_give_up(struct answering *answering, struct mail_packet *packet, int64_t now_ms)
 {
+	if (now_ms < packet->expires_ms)
+		return packet->expires_ms == INT64_MAX;
+	packet->expires_ms = INT64_MAX;
 	for (uint32_t i = 0; i < packet->count; i++) {
+		if ((packet->expired >> i & 1) != 0)
+			continue;
+		if (now_ms < packet->until_ms[i]) {
+			if (packet->until_ms[i] < packet->expires_ms)
+				packet->expires_ms = packet->until_ms[i];
+			continue;
+		}
+		packet->expired |= UINT64_C(1) << i;
 		struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 		answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
 		answering_to_surface(answering, &answer);
 	}
+	return packet->expires_ms == INT64_MAX;
 }
 
 void answering_expire(struct answering *answering, int64_t now_ms)
 {
-	for (struct mail_packet *packet = answering->away; packet != NULL; packet = packet->later) {
-		if (packet->expired || now_ms < packet->deadline_ms)
-			continue;
-		packet->expired = true; /* the other thread may be at it still: its answers are dropped when it is back */
-		answering_give_up(answering, packet, now_ms);
-	}
+	/* the other thread may be at it still: answers to what has expired are dropped when it is back */
+	for (struct mail_packet *packet = answering->away; packet != NULL; packet = packet->later)
+		(void)answering_give_up(answering, packet, now_ms);
 }
 
 /* ---- answers ---- */

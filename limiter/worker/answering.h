@@ -46,7 +46,14 @@ void answering_deinit(struct answering *answering);
 int64_t answering_now_us(void);
 
 /** An empty packet; NULL: too many are on their way. */
-struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms);
+struct mail_packet *answering_packet(struct answering *answering, int64_t now_us);
+/**
+ * Copies an ask into a packet that is to be sent. Each has a time of its own, whatever else travels with it.
+ *
+ * @param until_ms  monotonic: when it is told that its answer is too late
+ * @return false: there is no room; nothing was copied
+ */
+bool answering_add(struct mail_packet *packet, const struct check_ask *ask, int64_t until_ms);
 /** Sends it to another thread. Its asks are answered when it is back, or by answering_expire(). */
 void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet);
 /**
@@ -60,9 +67,9 @@ void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t
 void answering_put_back(struct answering *answering, struct mail_packet *packet);
 /** Takes back a packet of this worker: gives its answers to the surface. */
 void answering_take_back(struct answering *answering, struct mail_packet *packet);
-/** Answers all asks of a packet with CHECK_UNAVAILABLE, as too late. */
-void answering_give_up(struct answering *answering, const struct mail_packet *packet, int64_t now_ms);
-/** The same, of packets that have not come back in time. */
+/** Answers those asks of a packet with CHECK_UNAVAILABLE whose time is over. @return whether nobody waits for any more */
+bool answering_give_up(struct answering *answering, struct mail_packet *packet, int64_t now_ms);
+/** The same, of packets that have not come back. */
 void answering_expire(struct answering *answering, int64_t now_ms);
 
 /** Counts an answer. Called for each once, by the worker that has made it. */

@@ -107,12 +107,11 @@ static bool gathers(const struct checking *checking, uint32_t to)
 	       (!may_send(checking, to) || checking->answering->at_place[to - threads] >= ELSEWHERE_SOON);
 }
 
-/* A packet for asks like this one. @return NULL: too many are on their way */
-static struct mail_packet *packet_for(struct checking *checking, uint32_t to, const struct check_ask *ask,
-                                      int64_t now_us)
+/* Until when an ask waits for an answer from there: asks of both kinds may be in one packet. */
+static int64_t until_ms(const struct checking *checking, uint32_t to, const struct check_ask *ask, int64_t now_us)
 {
 	bool soon = is_elsewhere(checking, to) && !ask->durable;
-	return answering_packet(checking->answering, now_us, soon ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
+	return now_us / 1000 + (soon ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
 }
 
 /* Puts an ask into the packet that goes to an inbox. @return false: too many are on their way */
@@ -121,10 +120,10 @@ static bool post(struct checking *checking, uint32_t to, const struct check_ask 
 	struct mail_packet **packet = &checking->outgoing[to];
 	for (int attempt = 0; attempt < 2; attempt++) {
 		if (*packet == NULL)
-			*packet = packet_for(checking, to, ask, now_us);
+			*packet = answering_packet(checking->answering, now_us);
 		if (*packet == NULL)
 			return false;
-		if (mail_packet_add(*packet, ask))
+		if (answering_add(*packet, ask, until_ms(checking, to, ask, now_us)))
 			return true;
 		if (!may_send(checking, to))
 			return false;
@@ -232,10 +231,9 @@ static void expire_outgoing(struct checking *checking, int64_t now_ms)
 {
 	for (uint32_t to = 0; to < checking->inboxes; to++) {
 		struct mail_packet *packet = checking->outgoing[to];
-		if (packet == NULL || now_ms < packet->deadline_ms)
+		if (packet == NULL || !answering_give_up(checking->answering, packet, now_ms))
 			continue;
 		checking->outgoing[to] = NULL;
-		answering_give_up(checking->answering, packet, now_ms);
 		answering_put_back(checking->answering, packet);
 	}
 }

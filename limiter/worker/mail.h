@@ -28,15 +28,17 @@ struct mail_packet {
 	bool back;           /* it has its answers */
 	uint64_t unanswered; /* bits: asks that no limiter answered; whoever carries it elsewhere sets them */
 	int64_t asked_us;    /* monotonic */
-	int64_t deadline_ms; /* monotonic: nobody waits for the answers after this */
+	int64_t deadline_ms; /* monotonic: nobody waits for an answer after this */
 	uint32_t used;       /* of bytes */
 	struct check_ask asks[CHECK_GROUP_MAX]; /* their bytes are in the packet; written by the sender alone */
 	struct check_answer answers[CHECK_GROUP_MAX];
 	/* the sender's alone, wherever the packet is */
-	bool expired;              /* its asks were told CHECK_UNAVAILABLE */
-	bool elsewhere;            /* it was sent to another process: */
-	uint32_t place;            /* where that is */
-	struct mail_packet *later; /* among those that are away */
+	uint64_t expired;                  /* bits: asks that were told CHECK_UNAVAILABLE */
+	int64_t expires_ms;                /* monotonic: when the next one is; INT64_MAX: none is any more */
+	int64_t until_ms[CHECK_GROUP_MAX]; /* monotonic, of each ask: nobody waits for its answer after this */
+	bool elsewhere;                    /* it was sent to another process: */
+	uint32_t place;                    /* where that is */
+	struct mail_packet *later;         /* among those that are away */
 	char bytes[MAIL_PACKET_BYTES];
 };
 

@@ -218,7 +218,7 @@ static bool park_own(struct partition_checks *checks, const struct check_ask *as
                      int64_t now_us, enum check_why why)
 {
 	if (*own == NULL)
-		*own = answering_packet(checks->answering, now_us, ANSWER_AWAY_MS);
+		*own = answering_packet(checks->answering, now_us);
 	if (*own == NULL || checks->parked_count == PARTITION_CHECKS_PARKED_MAX || !mail_packet_add(*own, ask))
 		return false;
 	(*own)->open++;

@@ -44,7 +44,7 @@ static uint32_t fill(struct scene *scene, uint32_t place, uint32_t most)
 {
 	uint32_t sent = 0;
 	for (; sent < most && answering_may_send_elsewhere(&scene->answering, place); sent++) {
-		struct mail_packet *packet = answering_packet(&scene->answering, 0, ANSWER_ELSEWHERE_MS);
+		struct mail_packet *packet = answering_packet(&scene->answering, 0);
 		assert_non_null(packet);
 		answering_send_elsewhere(&scene->answering, CARRIER + place, place, packet);
 	}
@@ -84,11 +84,46 @@ static void the_threads_have_their_own(void **state)
 		sent += fill(scene, place, 1000);
 	assert_true(sent <= ANSWER_ELSEWHERE_PACKETS);
 	for (; sent < MAIL_PACKETS_MAX; sent++) {
-		struct mail_packet *packet = answering_packet(&scene->answering, 0, ANSWER_AWAY_MS);
+		struct mail_packet *packet = answering_packet(&scene->answering, 0);
 		assert_non_null(packet);
 		answering_send(&scene->answering, 0, packet);
 	}
-	assert_null(answering_packet(&scene->answering, 0, ANSWER_AWAY_MS));
+	assert_null(answering_packet(&scene->answering, 0));
+}
+
+static uint64_t told[4]; /* tickets */
+static uint32_t told_count;
+
+static void be_answered(void *context, const struct check_answer *answer)
+{
+	(void)context;
+	told[told_count++] = answer->ticket;
+}
+
+/* What has been told is not told again, whatever is still awaited in the same packet. */
+static void each_ask_is_answered_once(void **state)
+{
+	static const int64_t until_ms[] = {500, 1200, 500, 1200};
+	struct scene *scene = *state;
+	struct mail_packet *packet = answering_packet(&scene->answering, 0);
+	scene->answering.surface.answered = be_answered;
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct check_ask ask = {.zone = weir_span_of("z"), .key = weir_span_of("k"), .ticket = i};
+		assert_true(answering_add(packet, &ask, until_ms[i]));
+	}
+	answering_send_elsewhere(&scene->answering, CARRIER, 0, packet);
+	answering_expire(&scene->answering, 499);
+	assert_int_equal(told_count, 0);
+	for (int64_t now_ms = 500; now_ms < 1200; now_ms += 100)
+		answering_expire(&scene->answering, now_ms);
+	assert_int_equal(told_count, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		packet->answers[i].ticket = i;
+	bring_back(scene, 0);
+	assert_int_equal(told_count, 4);
+	assert_true(told[0] == 0 && told[1] == 2 && told[2] == 1 && told[3] == 3);
+	answering_expire(&scene->answering, 2000);
+	assert_int_equal(told_count, 4);
 }
 
 int main(void)
@@ -96,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_is_silent_leaves_room_to_the_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_threads_have_their_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_ask_is_answered_once, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

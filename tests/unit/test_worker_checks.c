@@ -5,6 +5,8 @@
  * log judged again gives the same.
  */
 #include "common/base/wake.h"
+#include "limiter/owners/owners.h"
+#include "limiter/worker/answering.h"
 #include "worker_results.h"
 
 enum { CALLS_MAX = 65536, LIMIT = 5 /* of scene_config */ };
@@ -119,8 +121,11 @@ static struct callers *callers_new(uint32_t threads)
 {
 	struct callers *callers = calloc(1, sizeof *callers);
 	callers->calls = calloc(CALLS_MAX, sizeof *callers->calls);
-	callers->checks = (struct worker_checks){
-		.mail = mail_new(threads), .threads = threads, .open = open_desk, .opened = be_opened, .context = callers};
+	callers->checks = (struct worker_checks){.mail = mail_new(threads + OWNERS_PLACES_MAX),
+	                                         .threads = threads,
+	                                         .open = open_desk,
+	                                         .opened = be_opened,
+	                                         .context = callers};
 	return callers;
 }
 
@@ -131,12 +136,11 @@ static void callers_free(struct callers *callers)
 	free(callers);
 }
 
-/* Calls, and gives the call's number. */
-static uint64_t call(struct callers *callers, uint32_t desk_number, const char *key, bool peek, bool durable)
+/* Writes a call down, and gives its number. */
+static uint64_t write_call(struct callers *callers, const char *key, bool peek, bool durable)
 {
-	struct desk *desk = &callers->desks[desk_number];
 	uint64_t number = callers->called++;
-	assert_true(number < CALLS_MAX && desk->opened);
+	assert_true(number < CALLS_MAX);
 	struct call *call = &callers->calls[number];
 	snprintf(call->key, sizeof call->key, "%s", key);
 	call->ask = (struct check_ask){.zone = weir_span_of("site"),
@@ -145,15 +149,31 @@ static uint64_t call(struct callers *callers, uint32_t desk_number, const char *
 	                               .peek = peek,
 	                               .durable = durable,
 	                               .ticket = number};
+	return number;
+}
+
+/* Hands calls in, from one on: a desk takes them together. */
+static void hand_in(struct callers *callers, uint32_t desk_number, uint64_t first, uint32_t count)
+{
+	struct desk *desk = &callers->desks[desk_number];
+	assert_true(desk->opened);
 	pthread_mutex_lock(&desk->lock);
-	if (desk->count == CALLS_MAX) {
+	if (desk->count + count > CALLS_MAX) {
 		memmove(desk->waiting, desk->waiting + desk->first, (desk->count - desk->first) * sizeof desk->waiting[0]);
 		desk->count -= desk->first;
 		desk->first = 0;
 	}
-	desk->waiting[desk->count++] = number;
+	for (uint32_t i = 0; i < count; i++)
+		desk->waiting[desk->count++] = first + i;
 	pthread_mutex_unlock(&desk->lock);
 	weir_wake_up(desk->wake);
+}
+
+/* Calls, and gives the call's number. */
+static uint64_t call(struct callers *callers, uint32_t desk_number, const char *key, bool peek, bool durable)
+{
+	uint64_t number = write_call(callers, key, peek, durable);
+	hand_in(callers, desk_number, number, 1);
 	return number;
 }
 
@@ -373,6 +393,51 @@ static void epochs_of_a_lost_store_are_passed(void **state)
 	process_stop(process, true);
 	compare_with_replay(stage);
 	callers_free(callers);
+}
+
+/* The store says that others have all partitions. Nobody carries there what they are asked. */
+static struct owners *others_own_all(void)
+{
+	struct owners *owners = owners_new(SCENE_PARTITIONS, "127.0.0.1", 1);
+	owners_read_begin(owners, weir_monotonic_ms());
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		owners_learn(owners, partition, 1, weir_span_of("1 127.0.0.1:2"));
+	owners_read_end(owners);
+	return owners;
+}
+
+/* One that travels with the other kind is told neither sooner nor later than alone. */
+static void each_ask_has_its_own_time(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	struct owners *owners = others_own_all();
+	callers->checks.owners = owners;
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 0);
+	for (int round = 0; round < 2; round++) {
+		bool apart = false;
+		for (int attempt = 0; !apart && attempt < 5; attempt++) { /* the machine may stand still meanwhile */
+			int64_t began_ms = weir_monotonic_ms();
+			uint64_t one = write_call(callers, "ann", false, round == 0),
+					 other = write_call(callers, "ann", false, round == 1);
+			uint64_t plain = round == 0 ? other : one, durable = round == 0 ? one : other;
+			hand_in(callers, 0, one, 2);
+			struct check_answer answer = answer_of(callers, plain);
+			apart = !callers->calls[durable].answered;
+			assert_why(&answer, "late");
+			assert_true(weir_monotonic_ms() - began_ms >= ANSWER_ELSEWHERE_MS);
+			answer = answer_of(callers, durable);
+			assert_why(&answer, "late");
+			assert_true(weir_monotonic_ms() - began_ms >= ANSWER_AWAY_MS);
+		}
+		assert_true(apart);
+	}
+	process_stop(process, false);
+	callers_free(callers);
+	owners_free(owners);
 }
 
 /* ---- what the log does not take ---- */
@@ -625,6 +690,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(as_many_pass_as_the_limit_says, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_log, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(each_ask_has_its_own_time, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_key_is_loaded_while_checkpoints_follow_one_another, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(nothing_is_read_again_for_nobody, set_up, stage_tear_down),
