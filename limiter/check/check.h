@@ -120,6 +120,12 @@ struct check_answer {
 	uint64_t ticket;
 };
 
+/* When checks are asked. What is looked at and counted at one time is judged by one clock. */
+struct check_time {
+	int64_t wall_ms;
+	int64_t steady_us; /* monotonic */
+};
+
 /*
  * Who judges. A surface calls ask() with all that it could read at once (CHECK_GROUP_MAX at most), and gets answers in the
  * same order. Of a bundle nothing was counted but those that are CHECK_BLOCKED and do not try, if there are any: what passed

@@ -8,6 +8,7 @@
 #include "limiter/worker/bundles.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,11 @@ int64_t answering_now_us(void)
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+struct check_time answering_now(void)
+{
+	return (struct check_time){.wall_ms = weir_wall_ms(), .steady_us = answering_now_us()};
 }
 
 /* ---- packets ---- */

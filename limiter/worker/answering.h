@@ -44,6 +44,7 @@ void answering_init(struct answering *answering, struct worker_core *core, struc
 void answering_deinit(struct answering *answering);
 
 int64_t answering_now_us(void);
+struct check_time answering_now(void);
 
 /** An empty packet; NULL: too many are on their way. */
 struct mail_packet *answering_packet(struct answering *answering, int64_t now_us);

@@ -41,9 +41,12 @@ static bool refuses(const struct check_answer *answer)
 	return answer->outcome != CHECK_PASSED && answer->outcome != CHECK_BLOCKED;
 }
 
-/* One that could not be answered is the answer of all. */
+/* One that could not be answered is the answer of all, unless one comes later: that has been told already. */
 static void spread_refusal(struct check_answer *answers, uint32_t count)
 {
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome == CHECK_LATER)
+			return;
 	for (uint32_t i = 0; i < count; i++) {
 		if (!refuses(&answers[i]))
 			continue;
@@ -106,7 +109,7 @@ static void count_blocked(struct bundles *bundles, const struct check_ask *asks,
 		if (answers[i].outcome == CHECK_BLOCKED && !asks[i].tries)
 			blocked[blocks++] = asks[i];
 	if (blocks > 0)
-		bundles->ask(bundles->context, blocked, blocks, true, counted);
+		bundles->ask(bundles->context, blocked, blocks, bundles->now, true, counted);
 	for (uint32_t i = 0, next = 0; next < blocks; i++)
 		if (answers[i].outcome == CHECK_BLOCKED && !asks[i].tries)
 			answers[i] = counted[next++];
@@ -125,21 +128,18 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 		peeks[looks].beside = count;
 		peeks[looks].ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
 	} while (++looks < count);
-	bundles->ask(bundles->context, peeks, count, false, answers);
+	bundles->ask(bundles->context, peeks, count, bundles->now, false, answers);
 	for (uint32_t i = 0; i < count; i++) {
 		if (answers[i].outcome == CHECK_LATER || answers[i].why == CHECK_WHY_FULL)
 			return false;
 		refused |= refuses(&answers[i]);
 		blocked |= answers[i].outcome == CHECK_BLOCKED;
 	}
-	if (refused || !blocked) {
-		if (!refused)
-			bundles->ask(bundles->context, asks, count, true, answers);
-		else
-			spread_refusal(answers, count);
-		return true;
-	}
-	count_blocked(bundles, asks, count, answers);
+	if (blocked && !refused)
+		count_blocked(bundles, asks, count, answers);
+	else if (!refused)
+		bundles->ask(bundles->context, asks, count, bundles->now, true, answers);
+	spread_refusal(answers, count);
 	return true;
 }
 
@@ -206,7 +206,7 @@ static void ask_step(struct bundles *bundles, struct bundle *bundle)
 	}
 	bundle->open = count;
 	if (count > 0)
-		bundles->ask(bundles->context, asks, count, true, answers);
+		bundles->ask(bundles->context, asks, count, bundles->now, true, answers);
 	for (uint32_t i = 0; i < count; i++)
 		if (answers[i].outcome != CHECK_LATER)
 			bundles_take(bundles, &answers[i]);
@@ -249,7 +249,7 @@ static void release(struct bundles *bundles, const struct bundle *bundle)
 		memcpy(ask->reservation, bundle->answers[i].reservation, sizeof ask->reservation);
 	}
 	if (count > 0)
-		bundles->ask(bundles->context, releases, count, false, ignored);
+		bundles->ask(bundles->context, releases, count, bundles->now, false, ignored);
 }
 
 /* From looking to reserving. @return false: there is nothing to ask */
@@ -311,12 +311,14 @@ static void ask_apart(struct bundles *bundles, const struct parts *parts, struct
 }
 
 /* The answer to a durable ask comes later, for one ticket: where two asks became one part, finish() hands it to both. */
-void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
+void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_time now,
+                 struct check_answer *answers)
 {
 	struct parts parts;
 	struct check_answer part_answers[CHECK_BUNDLE_MAX];
 	bool here = true;
 	assert(count <= CHECK_BUNDLE_MAX);
+	bundles->now = now;
 	divide(&parts, asks, count);
 	for (uint32_t i = 0; i < parts.count; i++)
 		here &= bundles->is_here(bundles->context, &parts.asks[i]) && (!parts.asks[i].durable || parts.count == count);
@@ -344,9 +346,10 @@ void bundles_take(struct bundles *bundles, const struct check_answer *answer)
 		bundles->whole++;
 }
 
-void bundles_step(struct bundles *bundles)
+void bundles_step(struct bundles *bundles, struct check_time now)
 {
 	struct check_answer answers[CHECK_BUNDLE_MAX];
+	bundles->now = now;
 	for (uint32_t i = 0; bundles->whole > 0 && i < BUNDLES_MAX; i++) {
 		struct bundle *bundle = &bundles->all[i];
 		if (!bundle->used || bundle->open > 0 || !go_on(bundles, bundle))

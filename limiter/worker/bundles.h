@@ -21,8 +21,8 @@
 enum { BUNDLES_MAX = 256 /* of a worker, under way */, BUNDLE_TTL_MS = 3000 /* longer than any answer takes */ };
 
 /* Who judges: asks without bundles. @param counted  whether the answers count as given */
-typedef void bundle_ask(void *context, const struct check_ask *asks, uint32_t count, bool counted,
-                        struct check_answer *answers);
+typedef void bundle_ask(void *context, const struct check_ask *asks, uint32_t count, struct check_time now,
+                        bool counted, struct check_answer *answers);
 
 struct bundle;
 
@@ -33,16 +33,18 @@ struct bundles {
 	bool (*is_here)(void *context, const struct check_ask *ask);
 	/** Takes an answer whose bundle was told CHECK_LATER. */
 	void (*answered)(void *context, const struct check_answer *answer);
-	struct bundle *all; /* BUNDLES_MAX of them; NULL: none was needed yet */
-	uint32_t whole;     /* all that they had asked is answered, and they have not gone on */
+	struct bundle *all;    /* BUNDLES_MAX of them; NULL: none was needed yet */
+	uint32_t whole;        /* all that they had asked is answered, and they have not gone on */
+	struct check_time now; /* of what is asked now: what was looked at is counted at the same time */
 };
 
 void bundles_deinit(struct bundles *bundles);
 /** Asks a bundle. @param count  CHECK_BUNDLE_MAX at most @param answers  CHECK_LATER: of all of them */
-void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_answer *answers);
+void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_time now,
+                 struct check_answer *answers);
 /** Takes the answer to a part, whose ticket has CHECK_TICKET_OF_BUNDLE. Asks nothing. */
 void bundles_take(struct bundles *bundles, const struct check_answer *answer);
 /** Goes on with what has been answered, and answers what is at its end. */
-void bundles_step(struct bundles *bundles);
+void bundles_step(struct bundles *bundles, struct check_time now);
 
 #endif

@@ -167,7 +167,7 @@ static void ask_elsewhere(struct checking *checking, uint32_t number, const stru
 
 /* Asks for keys of one partition. @param packet  that they came in; NULL: from the surface */
 static void ask_partition(struct checking *checking, uint32_t number, const struct check_ask *asks,
-                          const uint32_t *places, uint32_t count, struct mail_packet *packet, int64_t now_us,
+                          const uint32_t *places, uint32_t count, struct mail_packet *packet, struct check_time now,
                           struct check_answer *answers)
 {
 	uint32_t holder = placement_holder(checking->core->options.placement, number);
@@ -177,12 +177,12 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 	bool lost =
 		owners != NULL && owners_of(owners, number) != OWNERS_NONE; /* under a higher epoch than this process had */
 	if (packet == NULL && ((why == CHECK_WHY_NOT_OWNER && here) || !checking->given[number] || (lost && !here))) {
-		ask_elsewhere(checking, number, asks, places, count, now_us, answers);
+		ask_elsewhere(checking, number, asks, places, count, now.steady_us, answers);
 		return;
 	}
 	if (here || !checking->given[number]) {
 		if (why == CHECK_WHY_NONE)
-			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now_us, answers);
+			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now, answers);
 		else
 			refuse(asks, places, count, why, answers);
 		return;
@@ -191,15 +191,14 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 		refuse(asks, places, count, CHECK_WHY_MOVING, answers);
 		return;
 	}
-	post_all(checking, holder, asks, places, count, now_us, answers);
+	post_all(checking, holder, asks, places, count, now.steady_us, answers);
 }
 
 /* Answers a group, cut by partition. @param counted  among the answers that were given */
 static void ask_all(struct checking *checking, const struct check_ask *asks, uint32_t count, struct mail_packet *packet,
-                    bool counted, struct check_answer *answers)
+                    struct check_time now, bool counted, struct check_answer *answers)
 {
 	uint32_t numbers[CHECK_GROUP_MAX], places[CHECK_GROUP_MAX];
-	int64_t now_us = answering_now_us();
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = weir_partition(weir_slot(asks[i].key), checking->partition_count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -211,9 +210,9 @@ static void ask_all(struct checking *checking, const struct check_ask *asks, uin
 				numbers[j] = UINT32_MAX;
 				places[alike++] = j;
 			}
-		ask_partition(checking, number, asks, places, alike, packet, now_us, answers);
+		ask_partition(checking, number, asks, places, alike, packet, now, answers);
 	}
-	int64_t took_us = answering_now_us() - now_us;
+	int64_t took_us = answering_now_us() - now.steady_us;
 	for (uint32_t i = 0; i < count && counted; i++)
 		if (answers[i].outcome != CHECK_LATER)
 			answering_count(checking->answering, &answers[i], took_us);
@@ -251,21 +250,22 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 {
 	struct checking *checking = context;
 	for (uint32_t i = 0, run; i < count; i += run) {
+		struct check_time now = answering_now();
 		run = run_of(&asks[i], count - i);
 		if (asks[i].bundle == 0)
-			ask_all(checking, &asks[i], run, NULL, true, &answers[i]);
+			ask_all(checking, &asks[i], run, NULL, now, true, &answers[i]);
 		else
-			bundles_ask(&checking->bundles, &asks[i], run, &answers[i]);
+			bundles_ask(&checking->bundles, &asks[i], run, now, &answers[i]);
 	}
 	send_outgoing(checking);
 }
 
 /* ---- bundles ---- */
 
-static void ask_for_bundle(void *context, const struct check_ask *asks, uint32_t count, bool counted,
-                           struct check_answer *answers)
+static void ask_for_bundle(void *context, const struct check_ask *asks, uint32_t count, struct check_time now,
+                           bool counted, struct check_answer *answers)
 {
-	ask_all(context, asks, count, NULL, counted, answers);
+	ask_all(context, asks, count, NULL, now, counted, answers);
 }
 
 static bool is_here(void *context, const struct check_ask *ask)
@@ -293,11 +293,12 @@ static const struct weir_policy *policy(void *context)
 
 static void take_packet(struct checking *checking, struct mail_packet *packet)
 {
-	if (weir_monotonic_ms() >= packet->deadline_ms) { /* its sender has answered for us */
+	struct check_time now = answering_now();
+	if (now.steady_us / 1000 >= packet->deadline_ms) { /* its sender has answered for us */
 		for (uint32_t i = 0; i < packet->count; i++)
 			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 	} else {
-		ask_all(checking, packet->asks, packet->count, packet, true, packet->answers);
+		ask_all(checking, packet->asks, packet->count, packet, now, true, packet->answers);
 	}
 	packet->open = 0;
 	for (uint32_t i = 0; i < packet->count; i++)
@@ -375,7 +376,8 @@ void checking_step(struct checking *checking)
 	answering_expire(checking->answering, now_ms);
 	expire_outgoing(checking, now_ms);
 	step_partitions(checking, now_ms);
-	bundles_step(&checking->bundles);
+	if (checking->bundles.whole > 0)
+		bundles_step(&checking->bundles, answering_now());
 	send_outgoing(checking);
 	if (!checking->answering->told && now_ms < checking->serve_ms)
 		return;

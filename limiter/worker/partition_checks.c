@@ -162,10 +162,10 @@ static void give_up_held(struct partition_checks *checks, int64_t now_ms)
 /* ---- asking ---- */
 
 /* The time of an ask. A clock that was set back is told: checks go on at half its speed meanwhile. */
-static struct check_now now_of(struct partition_checks *checks)
+static struct check_now now_of(struct partition_checks *checks, struct check_time time)
 {
 	struct worker_core *core = checks->publisher->core;
-	struct check_now now = {.wall_ms = weir_wall_ms(), .steady_ms = weir_monotonic_ms()};
+	struct check_now now = {.wall_ms = time.wall_ms, .steady_ms = time.steady_us / 1000};
 	int64_t ahead_ms = lane_checks_ahead_ms(checks->lane, now.wall_ms);
 	char ahead[WEIR_AGE_BYTES];
 	if (ahead_ms >= PARTITION_CHECKS_AHEAD_MS &&
@@ -180,19 +180,19 @@ static struct check_now now_of(struct partition_checks *checks)
 	return now;
 }
 
-static bool is_overdue(struct partition_checks *checks)
+static bool is_overdue(struct partition_checks *checks, int64_t now_ms)
 {
 	int64_t oldest_ms = checks->sent_count > 0 ? sent_at(checks, 0)->sent_ms : checks->unsent_ms;
 	return (checks->sent_count > 0 || checks->unsent.length > 0) &&
-	       weir_monotonic_ms() - oldest_ms > PARTITION_CHECKS_ACKNOWLEDGED_MS;
+	       now_ms - oldest_ms > PARTITION_CHECKS_ACKNOWLEDGED_MS;
 }
 
 /* Why nothing can be answered now. */
-static enum check_why refusal(struct partition_checks *checks)
+static enum check_why refusal(struct partition_checks *checks, int64_t now_ms)
 {
 	if (checks->lane == NULL || checks->doubted)
 		return CHECK_WHY_LOADING;
-	if (is_overdue(checks))
+	if (is_overdue(checks, now_ms))
 		return CHECK_WHY_UNACKNOWLEDGED;
 	if (checks->unsent.length == 0 && lane_checks_due(checks->lane))
 		flush(checks);
@@ -251,21 +251,22 @@ static void settle(struct partition_checks *checks, const struct check_ask *ask,
 }
 
 void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
-                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers)
+                          uint32_t count, struct mail_packet *packet, struct check_time now,
+                          struct check_answer *answers)
 {
 	struct mail_packet *own = NULL;
-	enum check_why why = refusal(checks);
+	enum check_why why = refusal(checks, now.steady_us / 1000);
 	if (why == CHECK_WHY_NONE)
-		lane_check(checks->lane, asks, places, count, now_of(checks), answers);
+		lane_check(checks->lane, asks, places, count, now_of(checks, now), answers);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = places[i];
-		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
+		struct answer_place place = {.packet = packet, .index = at, .asked_us = now.steady_us};
 		if (why != CHECK_WHY_NONE)
 			answers[at] = answer_unavailable(asks[at].ticket, why);
 		enum check_why wait = wait_of(&asks[at], &answers[at]);
 		if (wait == CHECK_WHY_NONE)
 			settle(checks, &asks[at], &place, &answers[at]);
-		else if (packet != NULL ? park(checks, &place, wait) : park_own(checks, &asks[at], &own, now_us, wait))
+		else if (packet != NULL ? park(checks, &place, wait) : park_own(checks, &asks[at], &own, now.steady_us, wait))
 			answers[at] = (struct check_answer){.outcome = CHECK_LATER, .ticket = asks[at].ticket};
 		else
 			answers[at] = answer_unavailable(asks[at].ticket, CHECK_WHY_FULL);
@@ -280,10 +281,11 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
 static enum check_why ask_again(struct partition_checks *checks, const struct answer_place *place)
 {
 	const struct check_ask *ask = &place->packet->asks[place->index];
-	enum check_why why = refusal(checks);
+	struct check_time now = answering_now();
+	enum check_why why = refusal(checks, now.steady_us / 1000);
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
 	if (why == CHECK_WHY_NONE)
-		lane_check(checks->lane, ask, NULL, 1, now_of(checks), &answer);
+		lane_check(checks->lane, ask, NULL, 1, now_of(checks, now), &answer);
 	enum check_why wait = wait_of(ask, &answer);
 	if (wait != CHECK_WHY_NONE)
 		return wait;

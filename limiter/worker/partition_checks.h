@@ -116,10 +116,12 @@ void partition_checks_close(struct partition_checks *checks);
  *
  * @param places   which of them
  * @param packet   that they came in; NULL: from the surface
+ * @param now      no clock is read: what is looked at and then counted at one time has one answer
  * @param answers  set; CHECK_LATER: the answer comes through answering_give()
  */
 void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
-                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers);
+                          uint32_t count, struct mail_packet *packet, struct check_time now,
+                          struct check_answer *answers);
 
 /** At the end of a turn: takes acknowledgements, sends what was gathered, and ends waits that are over. */
 void partition_checks_step(struct partition_checks *checks, int64_t now_ms);

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { KEYS = 6, LIMIT = 8, LATER_MOST = 64, FIRST_TICKET = 100 };
+enum { KEYS = 6, LIMIT = 8, LATER_MOST = 64, FIRST_TICKET = 100, WALL_MS = 7, STEADY_US = 3 };
 
 struct judge {
 	struct bundles bundles;
@@ -25,9 +25,11 @@ struct judge {
 	bool durable;  /* answers to what counts come later */
 	bool tries;    /* what is asked counts only if it passes */
 	int refused;   /* a key that is not answered; -1: none */
+	int uncounted; /* likewise, but it is looked at */
 	struct check_answer waiting[LATER_MOST], given[CHECK_BUNDLE_MAX];
 	uint32_t waiting_count, given_count, open, reserved;
 	unsigned seed;
+	bool stepped; /* what was asked first is answered, and what comes behind it is asked later */
 };
 
 static int key_of(const struct check_ask *ask)
@@ -52,6 +54,9 @@ static struct check_answer judge_one(struct judge *judge, const struct check_ask
 	answer.why = CHECK_WHY_NONE;
 	if (peek)
 		return answer;
+	if (key == judge->uncounted)
+		return (struct check_answer){
+			.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_UNACKNOWLEDGED, .ticket = ask->ticket};
 	judge->room--;
 	if (answer.outcome == CHECK_BLOCKED) {
 		judge->blocked[key] += !ask->tries;
@@ -73,11 +78,13 @@ static bool comes_later(const struct judge *judge, const struct check_ask *ask, 
 	return (judge->later && !judge->here) || (ask->durable && counts && !check_is_peek(ask));
 }
 
-static void judge_ask(void *context, const struct check_ask *asks, uint32_t count, bool counted,
+static void judge_ask(void *context, const struct check_ask *asks, uint32_t count, struct check_time now, bool counted,
                       struct check_answer *answers)
 {
 	struct judge *judge = context;
 	(void)counted;
+	assert_true(now.wall_ms == WALL_MS &&
+	            (now.steady_us == STEADY_US || judge->stepped)); /* of all that it asks together */
 	for (uint32_t i = 0; i < count; i++) {
 		struct check_answer answer = judge_one(judge, &asks[i]);
 		answers[i] = answer;
@@ -106,7 +113,8 @@ static void take(struct judge *judge, const struct check_answer *answer)
 {
 	if (answer->ticket & CHECK_TICKET_OF_BUNDLE) {
 		bundles_take(&judge->bundles, answer);
-		bundles_step(&judge->bundles);
+		judge->stepped = true;
+		bundles_step(&judge->bundles, (struct check_time){.wall_ms = WALL_MS, .steady_us = STEADY_US + 1});
 		return;
 	}
 	uint32_t i = (uint32_t)answer->ticket - FIRST_TICKET;
@@ -124,7 +132,7 @@ static bool all_are_answered(const struct judge *judge, uint32_t count)
 
 static struct judge judge_new(void)
 {
-	return (struct judge){.room = 1000, .here = true, .refused = -1, .seed = 1};
+	return (struct judge){.room = 1000, .here = true, .refused = -1, .uncounted = -1, .seed = 1};
 }
 
 /* Asks one bundle of keys, at these costs, and waits for its answers. */
@@ -145,7 +153,9 @@ static void ask(struct judge *judge, const char *keys, const int64_t *costs)
 		                             .bundle = 1,
 		                             .ticket = FIRST_TICKET + i};
 	judge->given_count = 0;
-	bundles_ask(&judge->bundles, asks, count, judge->given);
+	judge->stepped = false;
+	bundles_ask(&judge->bundles, asks, count, (struct check_time){.wall_ms = WALL_MS, .steady_us = STEADY_US},
+	            judge->given);
 	while (judge->waiting_count > 0) { /* those of a step, and then of the next */
 		struct check_answer answer = judge->waiting[--judge->waiting_count];
 		take(judge, &answer);
@@ -171,6 +181,23 @@ static void where_one_has_no_room_none_counts(void **state)
 	assert_int_equal(judge.counted[0] + judge.counted[1] + judge.counted[2], 3);
 	assert_int_equal(judge.room, 0);
 	bundles_deinit(&judge.bundles);
+}
+
+/* Whoever looked was told that all would pass, or be blocked: who is refused then is the answer of all. */
+static void a_refusal_is_the_answer_of_all(void **state)
+{
+	(void)state;
+	for (int blocked = 0; blocked < 2; blocked++) {
+		struct judge judge = judge_new();
+		judge.counted[0] = judge.counted[1] = blocked ? LIMIT : 0;
+		judge.uncounted = 1;
+		ask(&judge, "abc", NULL);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(judge.given[i].outcome, CHECK_UNAVAILABLE);
+			assert_int_equal(judge.given[i].why, CHECK_WHY_UNACKNOWLEDGED);
+		}
+		bundles_deinit(&judge.bundles);
+	}
 }
 
 /* What a bundle has to come to, by the counts before it. */
@@ -246,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(where_one_has_no_room_none_counts),
+		cmocka_unit_test(a_refusal_is_the_answer_of_all),
 		cmocka_unit_test(all_count_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

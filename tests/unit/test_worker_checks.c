@@ -6,7 +6,7 @@
  */
 #include "common/base/wake.h"
 #include "limiter/owners/owners.h"
-#include "limiter/worker/answering.h"
+#include "limiter/worker/partition_checks.h"
 #include "worker_results.h"
 
 enum { CALLS_MAX = 65536, LIMIT = 5 /* of scene_config */ };
@@ -28,6 +28,7 @@ struct desk {
 	size_t first, count;
 	int wake;
 	bool in_ask, opened, stopped;
+	void (*_Atomic act)(struct desk *desk); /* what is done once, in the worker's thread; NULL: nothing */
 };
 
 struct callers {
@@ -64,6 +65,10 @@ static void serve(void *context)
 	struct check_answer answers[CHECK_GROUP_MAX];
 	uint32_t count;
 	weir_wake_clear(desk->wake);
+	if (desk->act != NULL) {
+		desk->act(desk);
+		desk->act = NULL;
+	}
 	while (!desk->stopped && (count = take_calls(desk, asks)) > 0) {
 		desk->in_ask = true;
 		desk->judge.ask(desk->judge.context, asks, count, answers);
@@ -476,6 +481,92 @@ static void a_durable_answer_waits_for_the_acknowledgement(void **state)
 	callers_free(callers);
 }
 
+enum { PAIRS = 20000, EDGE_ROUNDS = 6 };
+
+/* Keys of two partitions of one worker, and what was made of the last pair. */
+static struct {
+	char keys[PAIRS][2][16];
+	uint32_t used;
+	int64_t from_ms; /* monotonic: when they are asked */
+	struct check_answer answers[2];
+} pairs;
+
+static void make_pairs(void)
+{
+	uint32_t made[2] = {0};
+	for (uint32_t i = 0; made[0] < PAIRS || made[1] < PAIRS; i++) {
+		char key[16];
+		snprintf(key, sizeof key, "pair%u", i);
+		uint32_t partition = weir_partition(weir_slot(weir_span_of(key)), SCENE_PARTITIONS);
+		if (partition < 2 && made[partition] < PAIRS)
+			memcpy(pairs.keys[made[partition]++][partition], key, sizeof key);
+	}
+}
+
+/* Asks one pair after the other, without a pause, until one does not pass. */
+static void ask_pairs(struct desk *desk)
+{
+	bool passed = true;
+	while (weir_monotonic_ms() < pairs.from_ms)
+		continue;
+	while (passed && pairs.used < PAIRS) {
+		struct check_ask asks[2];
+		for (int i = 0; i < 2; i++)
+			asks[i] = (struct check_ask){
+				.zone = weir_span_of("site"), .key = weir_span_of(pairs.keys[pairs.used][i]), .cost = 1, .bundle = 1};
+		pairs.used++;
+		desk->judge.ask(desk->judge.context, asks, 2, pairs.answers);
+		passed = pairs.answers[0].outcome == CHECK_PASSED && pairs.answers[1].outcome == CHECK_PASSED;
+	}
+}
+
+/*
+ * The log stalls, and two partitions become overdue, one sooner than the other. What is asked in both at that very moment counts in
+ * both or in none.
+ */
+static void all_or_none_count_at_the_edge_of_a_stall(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	struct desk *desk = &callers->desks[0];
+	make_pairs();
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	for (int round = 0; round < EDGE_ROUNDS; round++) {
+		for (int i = 1; i >= 0; i--) /* all that was sent before is acknowledged soon */
+			(void)insist(callers, 0, pairs.keys[pairs.used][i]);
+		usleep(100000);
+		faults.withheld = WEIR_TOPIC_EVENTS + 1;
+		pairs.from_ms = weir_monotonic_ms() + PARTITION_CHECKS_ACKNOWLEDGED_MS - 5;
+		for (int i = 1; i >= 0; i--) {
+			assert_int_equal(answer_of(callers, call(callers, 0, pairs.keys[pairs.used][i], false, false)).outcome,
+			                 CHECK_PASSED);
+			usleep((useconds_t)i * 3000);
+		}
+		pairs.used++;
+		uint32_t first = pairs.used;
+		usleep((PARTITION_CHECKS_ACKNOWLEDGED_MS - 100) * 1000);
+		desk->act = ask_pairs;
+		weir_wake_up(desk->wake);
+		AWAIT(desk->act == NULL);
+		faults.withheld = 0;
+		for (int i = 0; i < 2 && pairs.used > first; i++)
+			assert_int_equal(pairs.answers[i].outcome, CHECK_UNAVAILABLE);
+		for (uint32_t pair = pairs.used - 1; pair >= first && pair + 3 > pairs.used; pair--) {
+			struct check_answer one = repeat_until_judged(callers, 0, pairs.keys[pair][0], true);
+			struct check_answer other = repeat_until_judged(callers, 0, pairs.keys[pair][1], true);
+			assert_int_equal(one.remaining, other.remaining);
+			assert_int_equal(one.remaining, pair == pairs.used - 1 ? LIMIT : LIMIT - 1);
+		}
+	}
+	while (insist(callers, 0, "ann").outcome == CHECK_PASSED) /* there is a decision to compare */
+		continue;
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
 /* ---- keys that are only in the store ---- */
 
 enum { COLD_KEYS = 1500, WARM_KEYS = 16, ASKED_KEYS = 4, LOADED_WITHIN_MS = 10000 };
@@ -692,6 +783,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(each_ask_has_its_own_time, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(all_or_none_count_at_the_edge_of_a_stall, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_key_is_loaded_while_checkpoints_follow_one_another, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(nothing_is_read_again_for_nobody, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_full_bus_holds_up_nobody, set_up, stage_tear_down),
