@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words lie one behind the other in blocks, for ten million of them would cost as many allocations. */
+/*
+ * Words lie one behind the other in blocks, for ten million of them would cost as many allocations.
+ *
+ * A file of that size takes seconds to read, so the lock is not held meanwhile: whoever wants the list of before, or another
+ * one, goes on. One thread reads a path at a time; who needs it and has none yet waits for that one. A file that is no list
+ * is not read again until it changes, however often it is asked for.
+ */
 #include "common/exempt/exempt_list.h"
 
 #include "common/base/alloc.h"
@@ -35,12 +41,29 @@ struct shared_list {
 	struct shared_list *next;
 };
 
+/* A path that a thread reads, which has this on its stack. */
+struct reading {
+	const char *path;
+	struct reading *next;
+};
+
+/* A file that is no list. */
+struct bad_file {
+	char *path; /* of the list */
+	struct weir_exempt_file_state state;
+	struct weir_error error;
+	struct bad_file *next;
+};
+
 struct weir_exempt_lists {
 	char *folder; /* of copies; NULL: none */
 	struct weir_verified_hosts *hosts;
 	const struct weir_log *log;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* for: */
+	pthread_cond_t read;  /* a reading has ended */
 	struct shared_list *newest;
+	struct reading *readings;
+	struct bad_file *bad;
 };
 
 static void free_list(struct shared_list *shared)
@@ -261,8 +284,9 @@ static bool is_fresh(const struct weir_exempt_lists *lists, const struct shared_
 	       weir_exempt_file_same(&now, &list->list.state);
 }
 
+/* @param state  set, of the file, also where that is no list; as it was where it could not be opened */
 static enum weir_status load(const struct weir_exempt_lists *lists, const char *path, struct shared_list **loaded,
-                             struct weir_error *error)
+                             struct weir_exempt_file_state *state, struct weir_error *error)
 {
 	char copy[WEIR_PATH_BYTES];
 	struct shared_list *shared = new_list(path);
@@ -271,8 +295,9 @@ static enum weir_status load(const struct weir_exempt_lists *lists, const char *
 		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
 	enum weir_status status = WEIR_OK;
 	if (!is_away(lists, path))
-		status = weir_exempt_file_read(weir_exempt_lists_file(lists, path, copy), &taker, &shared->list.state,
-		                               &shared->list.count, error);
+		status =
+			weir_exempt_file_read(weir_exempt_lists_file(lists, path, copy), &taker, state, &shared->list.count, error);
+	shared->list.state = *state;
 	if (status == WEIR_OK)
 		status = check_loaded(&loading, path, error);
 	if (status == WEIR_OK)
@@ -292,12 +317,58 @@ static void release(struct shared_list *shared)
 		free_list(shared);
 }
 
+/* ---- files that are no lists ---- */
+
+static struct bad_file **bad_place(struct weir_exempt_lists *lists, const char *path)
+{
+	struct bad_file **place = &lists->bad;
+	while (*place != NULL && strcmp((*place)->path, path) != 0)
+		place = &(*place)->next;
+	return place;
+}
+
+static void drop_bad(struct bad_file **place)
+{
+	struct bad_file *bad = *place;
+	*place = bad->next;
+	free(bad->path);
+	free(bad);
+}
+
+/* Notes what came of reading one. One that could not be opened, or read, may be had at the next time. */
+static void note(struct weir_exempt_lists *lists, const char *path, enum weir_status status,
+                 const struct weir_exempt_file_state *state, const struct weir_error *error)
+{
+	struct bad_file **place = bad_place(lists, path);
+	if (*place != NULL)
+		drop_bad(place);
+	if (status != WEIR_INVALID)
+		return;
+	struct bad_file *bad = weir_alloc(1, sizeof *bad);
+	*bad =
+		(struct bad_file){.path = weir_copy(path, strlen(path)), .state = *state, .error = *error, .next = lists->bad};
+	lists->bad = bad;
+}
+
+/* Whether the file is still one that is no list. */
+static bool is_still_bad(const struct weir_exempt_lists *lists, const struct bad_file *bad, const char *path)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct weir_exempt_file_state now;
+	return bad->path != NULL && !is_away(lists, path) &&
+	       weir_exempt_file_look(weir_exempt_lists_file(lists, path, copy), &now) &&
+	       weir_exempt_file_same(&now, &bad->state);
+}
+
+/* ---- all lists ---- */
+
 struct weir_exempt_lists *weir_exempt_lists_new(const char *folder, const struct weir_log *log)
 {
 	struct weir_exempt_lists *lists = weir_alloc(1, sizeof *lists);
 	lists->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
 	lists->log = log;
 	pthread_mutex_init(&lists->lock, NULL);
+	pthread_cond_init(&lists->read, NULL);
 	return lists;
 }
 
@@ -309,7 +380,10 @@ void weir_exempt_lists_free(struct weir_exempt_lists *lists)
 		next = list->next;
 		release(list);
 	}
+	while (lists->bad != NULL)
+		drop_bad(&lists->bad);
 	weir_verified_hosts_free(lists->hosts);
+	pthread_cond_destroy(&lists->read);
 	pthread_mutex_destroy(&lists->lock);
 	free(lists->folder);
 	free(lists);
@@ -345,25 +419,75 @@ static void replace(struct shared_list **place, struct shared_list *loaded)
 		release(before);
 }
 
+static struct shared_list *share(struct shared_list *list)
+{
+	if (list != NULL)
+		atomic_fetch_add(&list->users, 1);
+	return list;
+}
+
+static bool is_read(const struct weir_exempt_lists *lists, const char *path)
+{
+	const struct reading *reading = lists->readings;
+	while (reading != NULL && strcmp(reading->path, path) != 0)
+		reading = reading->next;
+	return reading != NULL;
+}
+
+static void begin_reading(struct weir_exempt_lists *lists, struct reading *reading)
+{
+	reading->next = lists->readings;
+	lists->readings = reading;
+	pthread_mutex_unlock(&lists->lock);
+}
+
+static void end_reading(struct weir_exempt_lists *lists, struct reading *reading)
+{
+	pthread_mutex_lock(&lists->lock);
+	struct reading **place = &lists->readings;
+	while (*place != reading)
+		place = &(*place)->next;
+	*place = reading->next;
+	pthread_cond_broadcast(&lists->read);
+}
+
 /*
- * With the lock held, also while a file is read: two who want it do not both read it.
+ * With the lock held, which it gives back while it looks at the file and reads it.
  *
- * @param list  returned: borrowed from the lists
+ * @param fresh  as the file is now; else as it was read, if it was
+ * @param list   returned: release(). After a failure the list of before; NULL: there is none
  */
 static enum weir_status read_newest(struct weir_exempt_lists *lists, const char *path, bool fresh,
                                     struct shared_list **list, struct weir_error *error)
 {
-	struct shared_list **place = place_of(lists, path), *loaded;
-	bool known = *place != NULL;
-	if (known && fresh)
-		known = is_fresh(lists, *place);
-	if (!known) {
-		enum weir_status status = load(lists, path, &loaded, error);
-		if (status != WEIR_OK)
-			return status;
-		replace(place, loaded);
+	struct reading reading = {.path = path};
+	struct bad_file bad = {0};
+	struct weir_exempt_file_state state = {0};
+	struct shared_list *loaded = NULL;
+	enum weir_status status = WEIR_OK;
+	while ((fresh || *place_of(lists, path) == NULL) && is_read(lists, path))
+		pthread_cond_wait(&lists->read, &lists->lock);
+	*list = share(*place_of(lists, path));
+	if (*list != NULL && !fresh)
+		return WEIR_OK;
+	if (*bad_place(lists, path) != NULL)
+		bad = **bad_place(lists, path);
+	begin_reading(lists, &reading);
+	if (is_still_bad(lists, &bad, path)) {
+		status = WEIR_INVALID;
+		*error = bad.error;
+	} else if (*list == NULL || !is_fresh(lists, *list)) {
+		status = load(lists, path, &loaded, &state, error);
 	}
-	*list = *place;
+	end_reading(lists, &reading);
+	if (loaded != NULL || state.inode != 0)
+		note(lists, path, status, &state, error);
+	if (loaded == NULL)
+		return status;
+	if (*list != NULL)
+		release(*list);
+	replace(place_of(lists, path), loaded);
+	*list = share(loaded);
 	return WEIR_OK;
 }
 
@@ -373,12 +497,10 @@ enum weir_status weir_exempt_list_open(struct weir_exempt_lists *lists, const ch
 	struct shared_list *found;
 	enum weir_status status;
 	if (lists == NULL) {
-		status = load(lists, path, &found, error);
+		status = load(lists, path, &found, &(struct weir_exempt_file_state){0}, error);
 	} else {
 		pthread_mutex_lock(&lists->lock);
 		status = read_newest(lists, path, false, &found, error);
-		if (status == WEIR_OK)
-			atomic_fetch_add(&found->users, 1);
 		pthread_mutex_unlock(&lists->lock);
 	}
 	if (status == WEIR_OK)
@@ -391,18 +513,17 @@ void weir_exempt_list_close(struct weir_exempt_list *list)
 	release((struct shared_list *)list);
 }
 
-/* With the lock held. */
+/* With the lock held, which it gives back while it reads. */
 static enum weir_status refresh(struct weir_exempt_lists *lists, const struct weir_zone *zone, const char *path,
                                 struct weir_error *error)
 {
 	struct shared_list *found;
 	struct weir_error wrong;
 	enum weir_status status = read_newest(lists, path, true, &found, &wrong);
-	if (status == WEIR_OK)
-		return WEIR_OK;
-	if (*place_of(lists, path) == NULL)
+	if (found == NULL)
 		return weir_fail(error, status, "zone \"%s\", exempt: %s", zone->name, wrong.text);
-	if (lists->log != NULL)
+	release(found);
+	if (status != WEIR_OK && lists->log != NULL)
 		weir_log(
 			lists->log, WEIR_LOG_ERROR, "exempt",
 			"%s. The list stays as it was read before: who was put on it since is not exempt. Mend the file; it is read "
@@ -450,6 +571,12 @@ void weir_exempt_lists_prune(struct weir_exempt_lists *lists, const struct weir_
 		*place = list->next;
 		release(list);
 	}
+	for (struct bad_file **place = &lists->bad; *place != NULL;) {
+		if (names(policy, (*place)->path))
+			place = &(*place)->next;
+		else
+			drop_bad(place);
+	}
 	pthread_mutex_unlock(&lists->lock);
 }
 
@@ -476,6 +603,7 @@ struct weir_exempt_list_facts weir_exempt_lists_facts(struct weir_exempt_lists *
 		facts.read = list->state.inode != 0;
 		facts.words = list->words.count + list->wildcard_count;
 		snprintf(facts.first_word, sizeof facts.first_word, "%s", list->first_word != NULL ? list->first_word : "");
+		release(found);
 	}
 	pthread_mutex_unlock(&lists->lock);
 	return facts;

@@ -5,7 +5,7 @@
  *
  * A file is read when its path is first opened, and anew when that is asked for and it has changed. Between, all who open
  * the path share one list: so a policy's check, its matchers and its reports read it once, and a check that passed holds
- * for what follows it.
+ * for what follows it. Nobody who has a list waits while it is read anew: it is replaced when it is whole.
  */
 #ifndef WEIR_EXEMPT_LIST_H
 #define WEIR_EXEMPT_LIST_H
@@ -53,7 +53,8 @@ struct weir_verified_hosts *weir_exempt_lists_hosts(const struct weir_exempt_lis
 void weir_exempt_lists_free(struct weir_exempt_lists *lists);
 
 /**
- * Opens the newest list of a path.
+ * Opens the newest list of a path, as it was read last. Only the first who opens it reads it, for seconds if it is long;
+ * others who open it meanwhile wait for that.
  *
  * @param lists  NULL: the list is read for this caller alone
  * @param list   returned: weir_exempt_list_close()
@@ -69,6 +70,7 @@ void weir_exempt_list_close(struct weir_exempt_list *list);
 
 /**
  * Reads anew all lists of a policy whose files have changed. One that cannot be read stays as it was, and the log says so.
+ * It takes seconds where they are long: who judges opens what another thread has refreshed.
  *
  * @param lists  NULL: nothing is done
  * @return WEIR_OK: all of them can be opened; else of the first that was never read WEIR_IO or WEIR_INVALID

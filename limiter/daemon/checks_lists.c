@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies come into files, which each worker's matcher looks at every second (limiter/check/request). */
+/*
+ * Copies come into files. These are read anew by whoever looks here, as a worker would judge nothing for the seconds that a
+ * long one takes; each worker's matcher takes what was read (limiter/check/request).
+ */
 #include "limiter/daemon/checks_lists.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/exempt/exempt_fetch.h"
+#include "common/exempt/exempt_watch.h"
 
 #include <stdlib.h>
 
 struct checks_lists {
 	struct weir_exempt_lists *lists;
 	struct weir_exempt_fetch *fetch; /* NULL: nothing is fetched */
-	uint64_t version;                /* of the policy whose lists are */
+	struct weir_exempt_watch watch;
+	uint64_t version; /* of the policy whose lists are */
 	char folder[WEIR_PATH_BYTES];
 };
 
@@ -33,6 +39,7 @@ void checks_lists_free(struct checks_lists *lists)
 {
 	if (lists == NULL)
 		return;
+	weir_exempt_watch_deinit(&lists->watch);
 	weir_exempt_fetch_free(lists->fetch);
 	weir_exempt_lists_free(lists->lists);
 	free(lists);
@@ -45,10 +52,20 @@ struct weir_exempt_lists *checks_lists_get(const struct checks_lists *lists)
 
 void checks_lists_look(struct checks_lists *lists, const struct weir_policy *newest)
 {
-	if (lists == NULL || newest == NULL || newest->version == lists->version)
+	int64_t now_ms = weir_monotonic_ms();
+	struct weir_error ignored; /* of a list that was never read: a worker that needs it says so */
+	if (lists == NULL || newest == NULL)
 		return;
-	lists->version = newest->version;
-	weir_exempt_fetch_set(lists->fetch, newest, 0, weir_stop_flag());
+	if (newest->version != lists->version) {
+		lists->version = newest->version;
+		weir_exempt_lists_prune(lists->lists, newest);
+		weir_exempt_fetch_set(lists->fetch, newest, 0, weir_stop_flag());
+	} else if (weir_exempt_watch_changed(&lists->watch, now_ms)) {
+		(void)!weir_exempt_lists_refresh(lists->lists, newest, &ignored);
+	} else {
+		return;
+	}
+	weir_exempt_watch_set(&lists->watch, newest, lists->lists, now_ms);
 }
 
 void checks_lists_metrics(const struct checks_lists *lists, struct weir_text *page)

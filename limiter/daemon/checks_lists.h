@@ -19,7 +19,12 @@ void checks_lists_free(struct checks_lists *lists);
 /** To be matched by; borrowed. */
 struct weir_exempt_lists *checks_lists_get(const struct checks_lists *lists);
 
-/** Has the lists fetched that a policy names, and waits for none. NULLs are fine. */
+/**
+ * Has the lists fetched that a policy names, and waits for none; reads those files anew that have changed a second ago, which
+ * takes seconds where they are long. NULLs are fine.
+ *
+ * @thread always the same; no worker
+ */
 void checks_lists_look(struct checks_lists *lists, const struct weir_policy *newest);
 
 /** Appends the metrics of what is fetched and asked. @param lists  NULL: nothing is @thread any */

@@ -65,9 +65,10 @@ void limiter_checks_free(struct limiter_checks *checks);
 const struct worker_checks *limiter_checks_options(const struct limiter_checks *checks);
 
 /**
- * Now and then: takes up certificates that have changed, and has the lists fetched that a policy names. NULL is fine.
+ * Now and then: takes up certificates that have changed, and has the lists fetched, and read anew, that a policy names. NULL
+ * is fine.
  *
- * @param newest  NULL: there is none, or another part of the process fetches its lists
+ * @param newest  NULL: there is none, or another part of the process fetches and reads its lists
  */
 void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy *newest);
 

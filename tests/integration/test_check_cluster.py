@@ -457,11 +457,11 @@ def test_name_servers_that_are_silent(place):
 
 
 def test_lists_and_robots_are_exempt_at_a_limiter(place):
-    """A limiter fetches the lists that a zone names, keeps a copy, and knows robots by their names."""
+    """A limiter fetches the lists that a zone names, keeps a copy, reads a file of its own again, and knows robots by their names."""
     name, lists = NameServer.name, {"/ours": b"192.0.2.1\n"}
     robots = NameServer({(name("2.2.0.192.in-addr.arpa"), 12): name("crawl-1.googlebot.com"), (name("crawl-1.googlebot.com"), 1): bytes([192, 0, 2, 2])})
     server, port = ListServer(lists), free_port()
-    zones = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], exempt=[{"list": f"{server.address}/ours"}, {"verified": ["googlebot"]}])]
+    zones = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], exempt=[{"list": f"{server.address}/ours"}, {"list": place.write("own", "192.0.2.4\n")}, {"verified": ["googlebot"]}])]
     with cluster.shared() as servers, Roles(place, servers, zones, collector={"resolver": f"127.0.0.1:{robots.port}"}, **SECTIONS) as roles:
         def is_exempt(caller, client):
             """Whether a request is in no zone, once it can be judged."""
@@ -472,8 +472,10 @@ def test_lists_and_robots_are_exempt_at_a_limiter(place):
         one = limiter(roles, "limiter", {"check_http": f"127.0.0.1:{port}"})
         until_answered([one])
         with Caller(port) as caller:
-            for client in ("192.0.2.1", "192.0.2.2"):
+            for client in ("192.0.2.1", "192.0.2.2", "192.0.2.4"):
                 until(lambda client=client: is_exempt(caller, client), "it is exempt", running=one.run)
+            place.write("own", "192.0.2.5\n")
+            until(lambda: is_exempt(caller, "192.0.2.5") and not is_exempt(caller, "192.0.2.4"), "a file is read again", running=one.run)
             assert not is_exempt(caller, "192.0.2.3")
             asked = Redis(one.checks)
             until(lambda: call(asked, "WEIR.CHECK", "192.0.2.1", "site", 1 << 40)[0] == 0, "a listed key passes, too", running=one.run)

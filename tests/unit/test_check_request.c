@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request's zones and keys: by its fields, by the client behind trusted hops, by the policy in force. */
+#include "common/base/clock.h"
 #include "limiter/check/request/check_request.h"
 
 #include <setjmp.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "scratch.h"
 
 #include <cmocka.h>
 
@@ -359,6 +362,49 @@ static void follows_the_policy(void **state)
 	weir_policy_free(second);
 }
 
+static void write_list(const char *path, const char *text)
+{
+	char next[600];
+	snprintf(next, sizeof next, "%s.next", path);
+	FILE *file = fopen(next, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(rename(next, path), 0);
+}
+
+/* Who asks judges, too: a list that was read is read anew by others alone, and taken from them within seconds. */
+static void a_list_is_read_anew_by_others(void **state)
+{
+	char path[512], zones[1024];
+	snprintf(path, sizeof path, "%s/list", (const char *)*state);
+	snprintf(zones, sizeof zones, "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"list\": \"%s\"}], " LIMIT "}]",
+	         path);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	const struct check_request_options options = {.lists = lists};
+	struct check_request *request;
+	struct weir_error error;
+	write_list(path, "192.0.2.1\n");
+	struct weir_policy *policy = policy_of(zones, 1);
+	assert_int_equal(check_request_new(&options, &request, &error), WEIR_OK);
+	assert_true(check_request_exempts(request, policy, &policy->zones[0], weir_span_of("192.0.2.1")));
+	write_list(path, "192.0.2.22\n");
+	int64_t end_ms = weir_monotonic_ms() + 5500;
+	while (weir_monotonic_ms() < end_ms) {
+		assert_false(check_request_exempts(request, policy, &policy->zones[0], weir_span_of("192.0.2.22")));
+		usleep(100000);
+	}
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	end_ms = weir_monotonic_ms() + 5500;
+	while (!check_request_exempts(request, policy, &policy->zones[0], weir_span_of("192.0.2.22"))) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		usleep(100000);
+	}
+	check_request_free(request);
+	weir_exempt_lists_free(lists);
+	weir_policy_free(policy);
+}
+
 static void says_what_is_wrong_with_client_ip(void **state)
 {
 	(void)state;
@@ -384,6 +430,7 @@ int main(void)
 		cmocka_unit_test(walks_over_trusted_hops),
 		cmocka_unit_test(a_header_of_a_dash_is_none),
 		cmocka_unit_test(follows_the_policy),
+		cmocka_unit_test_setup_teardown(a_list_is_read_anew_by_others, scratch_setup, scratch_teardown),
 		cmocka_unit_test(says_what_is_wrong_with_client_ip),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

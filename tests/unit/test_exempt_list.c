@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists that stay files: what they hold against the plainest loops, who shares them, and when they are read anew. */
+#include "common/base/clock.h"
 #include "common/exempt/exempt_list.h"
 #include "common/exempt/exempt_watch.h"
 #include "common/matcher/matcher.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { NETWORKS = 3000, WORDS = 500, MANY = 10001 };
+enum { NETWORKS = 3000, WORDS = 500, MANY = 10001, LONG = 500000 };
 
 static char *path_in(void **state, const char *name)
 {
@@ -200,6 +203,139 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 	weir_policy_free(other);
 	fclose(said);
 }
+
+/* ---- long lists ---- */
+
+/* So long that it takes a while to read it. @param last  behind all that is good */
+static void write_long(const char *path, const char *last)
+{
+	char next[600];
+	snprintf(next, sizeof next, "%s.next", path);
+	FILE *file = fopen(next, "w");
+	for (uint32_t i = 0; i < LONG; i++)
+		fprintf(file, "word%u\n", i * 3);
+	fputs(last, file);
+	fclose(file);
+	assert_int_equal(rename(next, path), 0);
+}
+
+/* A thread that reads what has changed. */
+struct renewal {
+	struct weir_exempt_lists *lists;
+	const struct weir_policy *policy;
+	pthread_t thread;
+	int64_t took_ms;
+	_Atomic bool done;
+};
+
+static void *renew(void *context)
+{
+	struct renewal *renewal = context;
+	struct weir_error error;
+	int64_t began_ms = weir_monotonic_ms();
+	assert_int_equal(weir_exempt_lists_refresh(renewal->lists, renewal->policy, &error), WEIR_OK);
+	renewal->took_ms = weir_monotonic_ms() - began_ms;
+	renewal->done = true;
+	return NULL;
+}
+
+/* Opens a list as whoever judges does. @return how long that took */
+static int64_t open_ms(struct weir_exempt_lists *lists, const char *path, const char *word, bool has)
+{
+	struct weir_exempt_list *list;
+	struct weir_error error;
+	int64_t began_ms = weir_monotonic_ms();
+	assert_int_equal(weir_exempt_list_open(lists, path, &list, &error), WEIR_OK);
+	int64_t took_ms = weir_monotonic_ms() - began_ms;
+	if (word != NULL)
+		assert_int_equal(weir_exempt_list_has_word(list, weir_span_of(word)), has);
+	weir_exempt_list_close(list);
+	return took_ms;
+}
+
+/* They have the list of before, and other lists, until the new one is whole. */
+static void nobody_waits_while_a_list_is_read_anew(void **state)
+{
+	char path[512], other[512];
+	snprintf(path, sizeof path, "%s", path_in(state, "long"));
+	snprintf(other, sizeof other, "%s", path_in(state, "other"));
+	struct weir_policy *policy = policy_of("list", path);
+	struct renewal renewal = {.lists = weir_exempt_lists_new(NULL, NULL), .policy = policy};
+	bool waited = true;
+	write_list(path, "ann\n");
+	write_list(other, "bob\n");
+	(void)open_ms(renewal.lists, path, "ann", true);
+	(void)open_ms(renewal.lists, other, "bob", true);
+	for (int attempt = 0; waited && attempt < 4; attempt++) { /* the machine may stand still meanwhile */
+		int64_t longest_ms = 0;
+		write_long(path, "eve\n");
+		renewal.done = false;
+		assert_int_equal(pthread_create(&renewal.thread, NULL, renew, &renewal), 0);
+		while (!renewal.done) {
+			int64_t opened_ms = open_ms(renewal.lists, path, NULL, false) + open_ms(renewal.lists, other, "bob", true);
+			longest_ms = opened_ms > longest_ms ? opened_ms : longest_ms;
+		}
+		pthread_join(renewal.thread, NULL);
+		waited = longest_ms > renewal.took_ms / 2;
+		(void)open_ms(renewal.lists, path, "eve", true);
+	}
+	assert_false(waited);
+	weir_exempt_lists_free(renewal.lists);
+	weir_policy_free(policy);
+}
+
+/* Who needs a list that nobody has read yet waits for whoever reads it, and has it whole. */
+static void a_list_that_is_new_is_read_once(void **state)
+{
+	const char *path = path_in(state, "long");
+	struct renewal renewals[3];
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_policy *policy = policy_of("list", path);
+	struct weir_exempt_list *first, *list;
+	struct weir_error error;
+	write_long(path, "eve\n");
+	for (size_t i = 0; i < 3; i++) {
+		renewals[i] = (struct renewal){.lists = lists, .policy = policy};
+		assert_int_equal(pthread_create(&renewals[i].thread, NULL, renew, &renewals[i]), 0);
+	}
+	assert_int_equal(weir_exempt_list_open(lists, path, &first, &error), WEIR_OK);
+	assert_true(weir_exempt_list_has_word(first, weir_span_of("eve")));
+	for (size_t i = 0; i < 3; i++)
+		pthread_join(renewals[i].thread, NULL);
+	assert_int_equal(weir_exempt_list_open(lists, path, &list, &error), WEIR_OK);
+	assert_ptr_equal(first, list);
+	weir_exempt_list_close(first);
+	weir_exempt_list_close(list);
+	weir_exempt_lists_free(lists);
+	weir_policy_free(policy);
+}
+
+/* Whoever tries again and again is told of the same mistake at once; a file that was mended is read. */
+static void a_file_that_is_no_list_is_read_once(void **state)
+{
+	const char *path = path_in(state, "long");
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_policy *other = policy_of("list", "/nowhere");
+	struct weir_exempt_list *list;
+	struct weir_error error, again;
+	int64_t took_ms[3];
+	write_long(path, "10.0.0.1/8\n");
+	for (int i = 0; i < 3; i++) {
+		int64_t began_ms = weir_monotonic_ms();
+		assert_int_equal(weir_exempt_list_open(lists, path, &list, i == 0 ? &error : &again), WEIR_INVALID);
+		took_ms[i] = weir_monotonic_ms() - began_ms;
+	}
+	assert_string_equal(error.text, again.text);
+	assert_non_null(strstr(again.text, "\"10.0.0.1/8\" is not a network"));
+	assert_true(took_ms[1] < took_ms[0] / 2 || took_ms[2] < took_ms[0] / 2);
+	weir_exempt_lists_prune(lists, other);
+	write_list(path, "ann\n");
+	(void)open_ms(lists, path, "ann", true);
+	weir_exempt_lists_free(lists);
+	weir_policy_free(other);
+}
+
+/* ---- mistakes ---- */
 
 /* What is wrong with a list of this text. */
 static void refuse(void **state, const char *text, size_t length, const char *words)
@@ -391,6 +527,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_list_holds_its_entries_alone, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_list_is_shared_until_it_is_read_anew, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(nobody_waits_while_a_list_is_read_anew, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_list_that_is_new_is_read_once, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_is_no_list_is_read_once, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_entry_is_refused_with_its_line, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_file_of_many_entries_is_a_list, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(who_is_in_a_list_is_in_no_zone, scratch_setup, scratch_teardown),

@@ -2,6 +2,9 @@
 /*
  * A policy's matcher for requests, made anew with each policy. A policy that cannot be used here, as a list that it names
  * is missing, is tried again every few seconds: until then nothing is asked, and the surface says that it is unavailable.
+ *
+ * Who asks here judges as well, so it reads no list anew: it takes what another thread of the process has read. Only a list
+ * that nobody has read yet is read here, as without it those on it would be counted.
  */
 #include "limiter/check/request/check_request.h"
 
@@ -18,7 +21,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOOK_MS = 5000 };
+enum { LOOK_MS = 1000, AGAIN_MS = 5000 };
 
 static const char usual_client_ip[] = "{\"header\": \"x-forwarded-for\", \"trusted\": [\"127.0.0.0/8\", \"::1/128\"]}";
 
@@ -33,7 +36,7 @@ struct check_request {
 	struct weir_matcher *matcher; /* NULL: the policy cannot be used, as `error` says */
 	struct weir_error error;
 	int target_field; /* -1: no zone looks at the target */
-	int64_t look_ms;  /* monotonic: when the lists are looked at next */
+	int64_t look_ms;  /* monotonic: when newer lists are taken, or a policy that cannot be used is tried again */
 	struct weir_fault refused;
 	struct weir_notice crowded;
 
@@ -118,10 +121,8 @@ static void compile(struct check_request *request, const struct weir_policy *pol
 	request->matcher = NULL;
 	request->policy = policy;
 	request->version = policy->version;
-	enum weir_status status = weir_exempt_lists_refresh(request->options.lists, policy, &request->error);
-	if (status == WEIR_OK)
-		status =
-			weir_matcher_new(policy, request->options.lists, &request->fields, 1, &request->matcher, &request->error);
+	enum weir_status status =
+		weir_matcher_new(policy, request->options.lists, &request->fields, 1, &request->matcher, &request->error);
 	request->target_field = weir_field_table_find(&request->fields, weir_span_of(target_name));
 	if (status == WEIR_OK)
 		weir_fault_clear(&request->refused, request->options.log, "checks");
@@ -133,15 +134,12 @@ static void compile(struct check_request *request, const struct weir_policy *pol
 			(unsigned long long)policy->version, request->error.text);
 }
 
-/* Lists may have changed, or have come that were missing. */
-static void look(struct check_request *request, int64_t now_ms)
+/* Lists may have been read anew, or have come that were missing. */
+static void look(struct check_request *request)
 {
-	struct weir_error ignored; /* a list that cannot be read stays as it was, and the log says so */
-	request->look_ms = now_ms + LOOK_MS;
 	if (request->matcher == NULL)
 		compile(request, request->policy);
-	else if (request->options.lists != NULL && weir_policy_has_lists(request->policy) &&
-	         weir_exempt_lists_refresh(request->options.lists, request->policy, &ignored) == WEIR_OK)
+	else if (request->options.lists != NULL && weir_policy_has_lists(request->policy))
 		weir_matcher_renew_lists(request->matcher, request->options.lists);
 }
 
@@ -151,12 +149,13 @@ enum weir_status check_request_begin(struct check_request *request, const struct
 	int64_t now_ms = weir_monotonic_ms();
 	if (policy == NULL)
 		return weir_fail(error, WEIR_AGAIN, "there is no policy yet: run `weir policy apply`");
-	if (policy != request->policy || policy->version != request->version) {
+	bool another = policy != request->policy || policy->version != request->version;
+	if (another)
 		compile(request, policy);
-		request->look_ms = now_ms + LOOK_MS;
-	} else if (now_ms >= request->look_ms) {
-		look(request, now_ms);
-	}
+	else if (now_ms >= request->look_ms)
+		look(request);
+	if (another || now_ms >= request->look_ms)
+		request->look_ms = weir_monotonic_ms() + (request->matcher != NULL ? LOOK_MS : AGAIN_MS);
 	if (request->matcher == NULL) {
 		*error = request->error;
 		return WEIR_INVALID;

@@ -25,8 +25,9 @@
 struct check_request;
 
 struct check_request_options {
-	struct weir_exempt_lists *lists; /* borrowed; NULL: lists are read with each policy, and no robot is verified */
-	const struct weir_log *log;      /* borrowed; says which policy cannot be used. NULL: nobody hears it */
+	/* Borrowed; another thread reads them anew. NULL: lists are read with each policy, and no robot is verified */
+	struct weir_exempt_lists *lists;
+	const struct weir_log *log; /* borrowed; says which policy cannot be used. NULL: nobody hears it */
 	/*
 	 * {"header": …, "trusted": […]}, as of a format (common/record/client_ip.h); without a value, X-Forwarded-For behind
 	 * proxies of this machine. Read by check_request_new() alone.
@@ -41,7 +42,7 @@ void check_request_free(struct check_request *request);
 
 /**
  * Begins a request, without fields. A policy that is another than the last one is compiled; the lists of `exempt` are
- * looked at anew every few seconds.
+ * those that another thread has read by a second ago, but for those that nobody has read yet.
  *
  * @param policy  in force, borrowed until another is given; NULL: there is none
  * @return WEIR_OK; WEIR_AGAIN: there is no policy yet; WEIR_INVALID, WEIR_IO: it cannot be used here, as error says
