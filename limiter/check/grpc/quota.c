@@ -23,9 +23,11 @@
 #include "limiter/check/grpc/quota_id.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
 #include "common/frame/frame.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 enum {
 	BUCKETS_MAX = 1000, /* of a stream; a message says no more, as each bucket has one usage in it */
@@ -70,6 +72,7 @@ enum quota_told {
 struct quota_bucket {
 	char *id; /* canonical, as quota_id.h has it */
 	uint32_t id_length;
+	uint64_t hash;        /* of the id, by the stream's seed */
 	uint64_t demand;      /* requests, allowed or not, in a second, of the last report that had any */
 	uint64_t used;        /* requests that the last report let pass */
 	uint64_t spent;       /* let pass without a token, and not counted yet */
@@ -102,6 +105,9 @@ struct quota_stream {
 	size_t id_bytes;     /* of all buckets */
 	struct weir_text id; /* where one is made canonical */
 	struct quota_bucket *buckets;
+	/* Where buckets are found: each one's number and 1, by its hash or behind; 0: none. Twice as many as there is room. */
+	uint16_t *places;
+	uint64_t seed;              /* a secret, or a client could aim all of its ids at one place */
 	uint32_t count, room, next; /* next: where asking goes on */
 	uint32_t asking;            /* buckets whose asks are under way */
 };
@@ -130,6 +136,7 @@ static void closed(struct grpc_call *call)
 	for (uint32_t i = 0; i < stream->count; i++)
 		free(stream->buckets[i].id);
 	free(stream->buckets);
+	free(stream->places);
 	free(stream->domain);
 	weir_text_deinit(&stream->id);
 	free(stream);
@@ -137,10 +144,15 @@ static void closed(struct grpc_call *call)
 	call_keeps(call, 0);
 }
 
+/* What room for so many buckets takes. */
+static size_t room_bytes(uint32_t room)
+{
+	return room * (sizeof(struct quota_bucket) + 2 * sizeof(uint16_t));
+}
+
 static size_t bytes_of(const struct quota_stream *stream)
 {
-	return sizeof *stream + stream->domain_length + stream->id.capacity + stream->id_bytes +
-	       stream->room * sizeof *stream->buckets;
+	return sizeof *stream + stream->domain_length + stream->id.capacity + stream->id_bytes + room_bytes(stream->room);
 }
 
 /* A stream ends with what it held. */
@@ -150,22 +162,52 @@ static void refuse(struct grpc_call *call, enum grpc_status status, const char *
 	closed(call);
 }
 
+/* The place of a bucket, or the one where it would be. There is room. */
+static uint16_t *place_of(const struct quota_stream *stream, struct weir_span id, uint64_t hash)
+{
+	uint32_t last = 2 * stream->room - 1; /* room is a power of two */
+	for (uint32_t at = (uint32_t)hash & last;; at = (at + 1) & last) {
+		uint16_t *place = &stream->places[at];
+		if (*place == 0)
+			return place;
+		const struct quota_bucket *bucket = &stream->buckets[*place - 1];
+		if (bucket->hash == hash &&
+		    weir_span_equal(id, (struct weir_span){.at = bucket->id, .length = bucket->id_length}))
+			return place;
+	}
+}
+
+static void make_room(struct quota_stream *stream, uint32_t room)
+{
+	stream->buckets = weir_realloc(stream->buckets, room, sizeof *stream->buckets);
+	free(stream->places);
+	stream->places = weir_alloc(2 * (size_t)room, sizeof *stream->places);
+	stream->room = room;
+	for (uint32_t i = 0; i < stream->count; i++) {
+		const struct quota_bucket *bucket = &stream->buckets[i];
+		const struct weir_span id = {.at = bucket->id, .length = bucket->id_length};
+		*place_of(stream, id, bucket->hash) = (uint16_t)(i + 1);
+	}
+}
+
 /* @return NULL: the stream has ended */
-static struct quota_bucket *add_bucket(struct grpc_call *call, struct quota_stream *stream, struct weir_span id)
+static struct quota_bucket *add_bucket(struct grpc_call *call, struct quota_stream *stream, struct weir_span id,
+                                       uint64_t hash)
 {
 	uint32_t room = stream->count < stream->room ? stream->room : stream->room == 0 ? 4 : 2 * stream->room;
 	const char *full = stream->count == BUCKETS_MAX ? too_many : NULL;
-	if (full == NULL && !call_may_keep(call, id.length + (room - stream->room) * sizeof *stream->buckets))
+	if (full == NULL && !call_may_keep(call, id.length + room_bytes(room) - room_bytes(stream->room)))
 		full = too_much;
 	if (full != NULL) {
 		refuse(call, GRPC_RESOURCE_EXHAUSTED, full);
 		return NULL;
 	}
 	if (room > stream->room)
-		stream->buckets = weir_realloc(stream->buckets, room, sizeof *stream->buckets);
-	stream->room = room;
+		make_room(stream, room);
+	uint16_t *place = place_of(stream, id, hash);
 	struct quota_bucket *made = &stream->buckets[stream->count++];
-	*made = (struct quota_bucket){.id = weir_copy(id.at, id.length), .id_length = id.length};
+	*place = (uint16_t)stream->count;
+	*made = (struct quota_bucket){.id = weir_copy(id.at, id.length), .id_length = id.length, .hash = hash};
 	stream->id_bytes += id.length;
 	call_keeps(call, bytes_of(stream));
 	return made;
@@ -180,12 +222,9 @@ static struct quota_bucket *find_bucket(struct grpc_call *call, struct quota_str
 		return NULL;
 	}
 	id = (struct weir_span){.at = stream->id.at, .length = (uint32_t)stream->id.length};
-	for (uint32_t i = 0; i < stream->count; i++) {
-		struct quota_bucket *bucket = &stream->buckets[i];
-		if (weir_span_equal(id, (struct weir_span){.at = bucket->id, .length = bucket->id_length}))
-			return bucket;
-	}
-	return add_bucket(call, stream, id);
+	uint64_t hash = weir_fingerprint(stream->seed, 0, id).low;
+	uint16_t place = stream->room > 0 ? *place_of(stream, id, hash) : 0;
+	return place > 0 ? &stream->buckets[place - 1] : add_bucket(call, stream, id, hash);
 }
 
 static uint64_t bounded(uint64_t number)
@@ -429,12 +468,19 @@ static void take_domain(struct grpc_call *call, struct quota_stream *stream, str
 	call_keeps(call, bytes_of(stream));
 }
 
+static struct quota_stream *new_stream(void)
+{
+	struct quota_stream *stream = weir_alloc(1, sizeof *stream);
+	(void)!getrandom(&stream->seed, sizeof stream->seed, 0); /* it has all of so few bytes */
+	return stream;
+}
+
 static void take_reports(struct grpc_call *call, struct weir_span message)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
 	if (call->state == NULL)
-		call->state = weir_alloc(1, sizeof(struct quota_stream));
+		call->state = new_stream();
 	struct quota_stream *stream = call->state;
 	uint32_t usages = 0;
 	while (!call->finished && protobuf_next(&reader, &field)) {
