@@ -115,6 +115,7 @@ def test_keys_of_several_fields_and_what_is_wrong(place):
     words = run.command("forget", "ann", "/a").out().decode()
     assert "pair  ann|/a" in words and "rows removed: count_hourly 1, count_daily 1, decision_history" in words, words
     assert "what may still hold it:" in words and "/log: until weir run removes its files" in words, words
+    assert f"free space in {run.state}/weir.db, from rows that were deleted or changed before" in words, words
     assert buckets(run.state, "count_hourly") == {"ann": 1, "ann|/b": 1}
     for wrong, why in ((("ann", "/a", "/x"), "no zone's key takes these values"), ((), "missing VALUE"),
                        (("ann", "--zone", "sit"), 'did you mean "site"?'), (("ann", "--zone", "pair"), "takes 2 values"),

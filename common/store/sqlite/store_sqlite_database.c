@@ -5,7 +5,8 @@
  *
  * Pages of 16 KiB halve the time that blobs take against the usual 4 KiB.
  * secure_delete (on in Debian's build) would overwrite every removed blob, and
- * make removing as slow as writing.
+ * make removing as slow as writing. Whoever removes what must not be found again
+ * sets it for as long.
  *
  * A transaction that nobody relies on before a later one of the same handle is
  * not synced by itself: the later one's fsync covers it, as both are in the one
@@ -33,6 +34,7 @@ enum {
 	BUSY_STEP_US = 1000,
 	BOUND_STEPS = 10000, /* of SQLite's machine, some 0.1 ms, between two looks at the clock */
 	BUSY_STEPS = 20000,  /* 20 s and more: what holds the lock so long is no checkpoint */
+	EMPTY_LOG_MS = 100,  /* readers end later, and a later one empties it */
 };
 
 struct weir_database {
@@ -278,6 +280,13 @@ enum weir_status weir_database_end(struct weir_database *database, enum weir_sta
 	    sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK && status == WEIR_OK)
 		status = failed(database, error);
 	return status;
+}
+
+void weir_database_empty_log(struct weir_database *database)
+{
+	sqlite3_busy_timeout(database->handle, EMPTY_LOG_MS);
+	(void)sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	sqlite3_busy_handler(database->handle, wait_for_turn, NULL);
 }
 
 struct weir_statement *weir_database_use(struct weir_database *database, size_t number)

@@ -60,6 +60,12 @@ WEIR_MUST_USE enum weir_status weir_database_end(struct weir_database *database,
                                                  struct weir_error *error);
 
 /**
+ * Writes the write-ahead log into the database and empties it, as far as others who read or write let it within a moment.
+ * Not within a transaction.
+ */
+void weir_database_empty_log(struct weir_database *database);
+
+/**
  * A statement, ready for its parameters. Any that was used before is done with.
  *
  * @return NULL: it could not be prepared; the next step says why

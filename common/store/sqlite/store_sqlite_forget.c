@@ -2,7 +2,8 @@
 /*
  * One bucket's rows go, by the indexes that begin with it. The tables have no
  * row numbers to limit by: the oldest go, up to the time of the last of so many,
- * and those of that same time with it.
+ * and those of that same time with it. They are overwritten, and the log that has
+ * them as they were is emptied: SQLite by itself leaves their bytes in both files.
  */
 #include "common/store/sqlite/internal.h"
 
@@ -34,15 +35,14 @@ static enum weir_status remove_some(struct weir_database *database, int table, c
 	return status;
 }
 
-enum weir_status weir_store_forget(struct weir_store *base, const struct weir_archive_bucket *bucket,
-                                   struct weir_archive_removed *removed, bool *more, struct weir_error *error)
+/* A step in each table. @param some  whether rows went */
+static enum weir_status remove_step(struct weir_database *database, const struct weir_archive_bucket *bucket,
+                                    struct weir_archive_removed *removed, bool *some, bool *more,
+                                    struct weir_error *error)
 {
-	struct weir_database *database = weir_store_sqlite(base)->database;
-	enum weir_status status = WEIR_OK;
-	*more = false;
-	for (int i = 0; i < WEIR_ARCHIVE_KEYED && status == WEIR_OK; i++) {
+	for (int i = 0; i < WEIR_ARCHIVE_KEYED; i++) {
 		int rows = 0;
-		status = weir_database_begin(database, error);
+		enum weir_status status = weir_database_begin(database, error);
 		if (status != WEIR_OK)
 			return status;
 		status = remove_some(database, i, bucket, &rows, error);
@@ -50,7 +50,25 @@ enum weir_status weir_store_forget(struct weir_store *base, const struct weir_ar
 		if (status != WEIR_OK)
 			return status;
 		removed->rows[i] += (uint64_t)rows;
+		*some = *some || rows > 0;
 		*more = *more || rows >= REMOVE_ROWS;
 	}
 	return WEIR_OK;
+}
+
+enum weir_status weir_store_forget(struct weir_store *base, const struct weir_archive_bucket *bucket,
+                                   struct weir_archive_removed *removed, bool *more, struct weir_error *error)
+{
+	struct weir_database *database = weir_store_sqlite(base)->database;
+	struct weir_error ignored;
+	bool some = false;
+	*more = false;
+	enum weir_status status = weir_database_run(database, "PRAGMA secure_delete = ON", error);
+	if (status == WEIR_OK)
+		status = remove_step(database, bucket, removed, &some, more, error);
+	(void)!weir_database_run(database, "PRAGMA secure_delete = OFF",
+	                         &ignored); /* if left on, removals are only slower */
+	if (some)
+		weir_database_empty_log(database);
+	return status;
 }

@@ -75,6 +75,9 @@ static const struct weir_argument_section sections[] = {
      "restart the run: each file of the log goes when all of it was read and a newer one has begun. The files of "
      "decisions and dead letters are yours to edit.\n"
      "\n"
+     "Free space in the store's files may hold rows that were deleted or changed, until it is used again. In weir.db, "
+     "what this command removes is overwritten with zeros.\n"
+     "\n"
      "A --reason that names the key stays in the rows of other keys. Totals of a zone stay: they have "
      "no keys. Buckets in the store stay: they have hashes of keys."},
 	{NULL, NULL},

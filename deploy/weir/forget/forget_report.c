@@ -102,6 +102,20 @@ static void put_topic(const struct forget *forget, enum weir_topic topic, struct
 	}
 }
 
+/* What a database has deleted or changed is overwritten when its place is used again. */
+static void put_pages(const struct forget *forget, struct weir_text *text)
+{
+	if (forget->backend.kind == BACKEND_CLUSTER)
+		weir_text_puts(
+			text, "  free space in the store's files, from rows that were deleted or changed, until it is used again "
+				  "(or OPTIMIZE TABLE); its binary logs and backups, as long as they are kept\n");
+	else
+		weir_text_printf(text,
+		                 "  free space in %s/weir.db, from rows that were deleted or changed before, until it is used "
+		                 "again (or VACUUM while weir is stopped); copies of it\n",
+		                 forget->backend.state_path);
+}
+
 static void put_holders(const struct forget *forget, struct weir_text *text)
 {
 	weir_text_puts(text, "what may still hold it:\n");
@@ -114,6 +128,7 @@ static void put_holders(const struct forget *forget, struct weir_text *text)
 		weir_text_printf(
 			text, "  the rest of %s: buckets and the most blocked keys: remove it once no run continues from there\n",
 			forget->backend.state_path);
+	put_pages(forget, text);
 	if (forget->backend.kind != BACKEND_CLUSTER)
 		weir_text_puts(text,
 		               "  the files of decisions and of dead letters that weir run writes, which are yours to edit\n");
