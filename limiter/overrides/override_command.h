@@ -43,6 +43,9 @@ enum {
 /* Of what has no end: above every event's time. */
 #define OVERRIDE_NO_END WEIR_TIME_END_MS
 
+/* Of the commands that `weir forget` gives. */
+#define OVERRIDE_REASON_FORGET "weir forget"
+
 enum override_kind { OVERRIDE_BLOCK, OVERRIDE_LIFT, OVERRIDE_ALLOW, OVERRIDE_RATE };
 
 enum { OVERRIDE_KIND_COUNT = OVERRIDE_RATE + 1 };

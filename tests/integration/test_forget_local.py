@@ -203,11 +203,13 @@ def test_keys_that_nobody_can_find_are_named(place):
 def test_what_is_not_done_is_said(place):
     """A limiter that makes no checkpoint; then nothing that runs at all: what is left is done when it is given again."""
     run = Run(place, zones=kept_zones(), **{**QUICK, "limiter": {"checkpoint_interval": "1h"}}).start()
-    run.append(burst("ann", 5))
+    run.append(burst("ann", 5, path="/"))
     until_counted(run, "ann", 3, 2)
+    until(lambda: "ann|/" in buckets(run.state, "count_hourly"), "its other key is archived", running=run.weir)
     done = forget(run, "ann", "--timeout", "200ms", code=FAILED)
     assert not done["done"] and "zone site: no limiter's checkpoint covers partition" in done["left"], done
-    assert done["rows"]["count_hourly"] == 1
+    assert "zone pair: it was not asked whether it is done: --timeout was over" in done["left"], done
+    assert done["rows"]["count_hourly"] == 2
     run.stop()
     words = run.command("forget", "ann", code=FAILED).out().decode()
     assert "NOT DONE YET:\nzone site: no process is running there: the next start empties its bucket" in words, words

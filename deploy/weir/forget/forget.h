@@ -38,7 +38,8 @@ struct forget_zone {
 
 struct forget {
 	struct override_options options; /* those that it shares with weir lift */
-	int64_t timeout_ms;
+	int64_t timeout_ms;              /* how long may still be waited */
+	int64_t end_ms;                  /* monotonic: of the waiting at work */
 	struct backend backend;
 	struct weir_policy_history history;
 	struct weir_key_hash *hash; /* NULL: keys are in clear */
@@ -78,9 +79,12 @@ bool forget_is_shared(const struct weir_zone *zone, struct weir_span key);
 /** Appends the commands that empty buckets, lift blocks, and end what operators allowed or overrode. @param from  of the zones */
 WEIR_MUST_USE enum weir_status forget_command(struct forget *forget, uint32_t from, struct weir_error *error);
 
+/** Whether anybody archives: as a configuration says that has an archiver, or is of one machine; else as the store says. */
+bool forget_is_archived(const struct forget *forget);
+
 /**
- * Waits until limiters and archivers have passed the commands, at most timeout_ms: what is still waited for then is
- * added to `left`.
+ * Waits until limiters and archivers have passed the commands, at most timeout_ms, which is less by that afterwards: what
+ * is still waited for then, or was not asked by then, is added to `left`.
  *
  * @param from  of the zones
  * @return WEIR_OK, also then; WEIR_INVALID: what is stored is damaged, or of a newer weir

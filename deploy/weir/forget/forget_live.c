@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500, VERIFY_MS = 10000 };
+enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500, VERIFY_MS = 10000, VERIFY_LEAST_MS = 1000 };
 
 /* ---- commands ---- */
 
@@ -36,7 +36,7 @@ static enum weir_status append(struct forget *forget, struct forget_zone *zone, 
 	int64_t now_ms = weir_wall_ms();
 	uint32_t count = 0;
 	snprintf(command.zone, sizeof command.zone, "%s", zone->name);
-	snprintf(command.reason, sizeof command.reason, "weir forget");
+	snprintf(command.reason, sizeof command.reason, OVERRIDE_REASON_FORGET);
 	memcpy(command.key, zone->key, zone->key_length);
 	command.value_count = override_value_count(override_key(&command));
 	if (kind == OVERRIDE_ALLOW)
@@ -78,7 +78,7 @@ static enum weir_status look(const struct forget *forget, int role, uint32_t par
 }
 
 /* Waits for a condition, and says once for what. WEIR_AGAIN: not in time; the words are of the last look. */
-static enum weir_status wait_for(const struct forget *forget, int64_t end_ms,
+static enum weir_status wait_for(const struct forget *forget,
                                  enum weir_status (*passed)(const struct forget *, const struct forget_zone *,
                                                             struct weir_error *),
                                  const struct forget_zone *zone, struct weir_error *error)
@@ -87,7 +87,7 @@ static enum weir_status wait_for(const struct forget *forget, int64_t end_ms,
 	enum weir_status status;
 	while ((status = passed(forget, zone, error)) == WEIR_AGAIN || status == WEIR_IO) {
 		int64_t now_ms = weir_monotonic_ms();
-		if (now_ms >= end_ms)
+		if (now_ms >= forget->end_ms)
 			return WEIR_AGAIN;
 		if (now_ms >= say_ms)
 			fprintf(stderr, "waiting: %s\n", error->text);
@@ -96,6 +96,13 @@ static enum weir_status wait_for(const struct forget *forget, int64_t end_ms,
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	}
 	return status;
+}
+
+/* How long the brokers may take to answer. */
+static int verify_ms(const struct forget *forget)
+{
+	int64_t left_ms = forget->end_ms - weir_monotonic_ms();
+	return left_ms > VERIFY_MS ? VERIFY_MS : left_ms < VERIFY_LEAST_MS ? VERIFY_LEAST_MS : (int)left_ms;
 }
 
 /*
@@ -108,7 +115,8 @@ static enum weir_status verify(const struct forget *forget, enum weir_topic topi
 	struct weir_error why;
 	if (forget->backend.bus == NULL || forget->backend.missing[topic])
 		return WEIR_OK;
-	enum weir_status status = weir_bus_verify(forget->backend.bus, topic, partition, next, mark, VERIFY_MS, &why);
+	enum weir_status status =
+		weir_bus_verify(forget->backend.bus, topic, partition, next, mark, verify_ms(forget), &why);
 	if (status != WEIR_ANEW && status != WEIR_INVALID)
 		return status == WEIR_OK ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why.text);
 	const struct backend *backend = &forget->backend;
@@ -169,8 +177,8 @@ static enum weir_status verify_shadow(const struct forget *forget, const struct 
 	struct weir_error why;
 	const struct ledger_position *at = &ledger->positions[WEIR_TOPIC_SHADOW];
 	if (forget->backend.bus == NULL || forget->backend.missing[WEIR_TOPIC_SHADOW] || at->next == 0 ||
-	    weir_bus_verify(forget->backend.bus, WEIR_TOPIC_SHADOW, ledger->partition, at->next, &at->last, VERIFY_MS,
-	                    &why) != WEIR_ANEW)
+	    weir_bus_verify(forget->backend.bus, WEIR_TOPIC_SHADOW, ledger->partition, at->next, &at->last,
+	                    verify_ms(forget), &why) != WEIR_ANEW)
 		return WEIR_OK;
 	return weir_fail(error, WEIR_ANEW, "%s: no archiver has read it since: run this command again once one has",
 	                 why.text);
@@ -231,42 +239,61 @@ static enum weir_status find_ends(const struct forget *forget, struct forget_zon
 	return status;
 }
 
-/* Whether anybody archives there: as the configuration says, or, without one, if anybody ever did. */
-static bool is_archived(const struct forget *forget, uint32_t partition)
+bool forget_is_archived(const struct forget *forget)
 {
+	const struct backend *backend = &forget->backend;
 	struct weir_partition_state state;
-	if (forget->backend.config != NULL)
-		return forget->backend.config->archiver.enabled;
-	return look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, NULL) == WEIR_OK && state.epoch > 0;
+	struct weir_error ignored; /* who cannot read this cannot read the rest, and says so */
+	uint32_t partitions;
+	/* A cluster's archiver may have another configuration. */
+	if (backend->config != NULL && (backend->config->archiver.enabled || backend->kind != BACKEND_CLUSTER))
+		return backend->config->archiver.enabled;
+	if (backend_partitions(backend, &partitions, &ignored) != WEIR_OK)
+		return true;
+	for (uint32_t i = 0; i < partitions; i++)
+		if (look(forget, WEIR_STORE_ROLE_ARCHIVER, i, &state, &ignored) != WEIR_OK || state.epoch > 0)
+			return true;
+	return false;
 }
 
-static enum weir_status await_zone(struct forget *forget, struct forget_zone *zone, int64_t end_ms,
+static enum weir_status await_zone(struct forget *forget, struct forget_zone *zone, bool archived,
                                    struct weir_error *error)
 {
-	enum weir_status status = wait_for(forget, end_ms, limiter_passed, zone, error);
-	if (status != WEIR_OK || !is_archived(forget, zone->place.partition))
+	enum weir_status status = wait_for(forget, limiter_passed, zone, error);
+	if (status != WEIR_OK || !archived)
 		return status;
 	status = find_ends(forget, zone, error);
-	return status == WEIR_OK ? wait_for(forget, end_ms, archiver_passed, zone, error) : status;
+	return status == WEIR_OK ? wait_for(forget, archiver_passed, zone, error) : status;
+}
+
+/* Of one zone, as long as there is time; what is not done is added to `left`. */
+static enum weir_status await_within(struct forget *forget, struct forget_zone *zone, bool archived,
+                                     struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (forget->backend.kind == BACKEND_STATE)
+		weir_text_printf(&forget->left, "zone %s: no process is running there: the next start empties its bucket\n",
+		                 zone->name);
+	else if (zone != forget->zones && weir_monotonic_ms() >= forget->end_ms)
+		weir_text_printf(&forget->left, "zone %s: it was not asked whether it is done: --timeout was over\n",
+		                 zone->name);
+	else
+		status = await_zone(forget, zone, archived, error);
+	if (status != WEIR_AGAIN && status != WEIR_IO && status != WEIR_ANEW)
+		return status;
+	weir_text_printf(&forget->left, "zone %s: %s\n", zone->name, error->text);
+	return WEIR_OK;
 }
 
 enum weir_status forget_await(struct forget *forget, uint32_t from, struct weir_error *error)
 {
-	int64_t end_ms = weir_monotonic_ms() + forget->timeout_ms;
-	for (uint32_t i = from; i < forget->zone_count; i++) {
-		struct forget_zone *zone = &forget->zones[i];
-		if (!zone->placed)
-			continue;
-		if (forget->backend.kind == BACKEND_STATE) {
-			weir_text_printf(&forget->left, "zone %s: no process is running there: the next start empties its bucket\n",
-			                 zone->name);
-			continue;
-		}
-		enum weir_status status = await_zone(forget, zone, end_ms, error);
-		if (status == WEIR_AGAIN || status == WEIR_IO || status == WEIR_ANEW)
-			weir_text_printf(&forget->left, "zone %s: %s\n", zone->name, error->text);
-		else if (status != WEIR_OK)
-			return status;
-	}
-	return WEIR_OK;
+	int64_t begin_ms = weir_monotonic_ms();
+	bool archived = forget_is_archived(forget);
+	enum weir_status status = WEIR_OK;
+	forget->end_ms = begin_ms + forget->timeout_ms;
+	for (uint32_t i = from; i < forget->zone_count && status == WEIR_OK; i++)
+		if (forget->zones[i].placed)
+			status = await_within(forget, &forget->zones[i], archived, error);
+	forget->timeout_ms -= weir_monotonic_ms() - begin_ms;
+	return status;
 }

@@ -204,19 +204,6 @@ static enum weir_status take_any(void *context, const struct weir_sql_value *col
 	return WEIR_OK;
 }
 
-/* Whether keys are archived at all: a zone's sums are, with the first of its keys. */
-static bool is_archived(const struct forget *forget)
-{
-	const struct backend *backend = &forget->backend;
-	struct weir_error ignored; /* who cannot read this cannot read the keys, and says so */
-	bool archived = false;
-	if (backend->config != NULL && (backend->config->archiver.enabled || backend->kind != BACKEND_CLUSTER))
-		return backend->config->archiver.enabled; /* a cluster's archiver may have another configuration */
-	return backend->store->ops->query(backend->store, WEIR_SQL_SELECT "zone_id FROM zone_hourly LIMIT 1", NULL, 0,
-	                                  take_any, &archived, &ignored) != WEIR_OK ||
-	       archived;
-}
-
 /* Whether the archive has rows of a zone, whoever's. */
 static enum weir_status has_any(const struct forget *forget, const struct weir_zone *zone, bool *has,
                                 struct weir_error *error)
@@ -249,7 +236,7 @@ static enum weir_status search_zone(struct forget *forget, const struct pattern 
 			put_unfound(forget, pattern, "keys are kept as hashes, which do not say which these are");
 		return status;
 	}
-	if (live && !forget->backend.once && !is_archived(forget))
+	if (live && !forget->backend.once && !forget_is_archived(forget))
 		put_unfound(forget, pattern, "no archive says which keys there are");
 	for (int table = 0; status == WEIR_OK && table < WEIR_ARCHIVE_KEYED && !search.too_many; table++)
 		status = search_table(&search, (enum weir_archive_table)table, error);
