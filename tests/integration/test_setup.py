@@ -410,6 +410,29 @@ def test_the_unit_that_looks_at_the_list_is_used(place):
     assert "systemctl disable --now weir-own-nginx.service" in said, said
 
 
+def test_what_an_earlier_run_wrote_is_taken_up(place):
+    """A run that only wrote, or that ended at a reload: the next has nothing to write, and restarts weir all the same."""
+    nginx_folder(place, free_port())
+    calls = place.write("calls", "")
+    for name in ("nginx", "systemctl"):
+        os.chmod(place.write(f"bin/{name}", f'#!/bin/sh\necho {name} "$@" >>{calls}\n'
+                             f'if [ "$1" = -V ]; then echo --conf-path={place.path("etc/nginx.conf")}; fi\n'), 0o755)
+    setting = Setting(place, "nginx", "nginx.conf")
+    apart = Apart(place, "mkdir -p /run/systemd/system", f"PATH={place.path('bin')}:$PATH")
+    words = (place.weir, "setup", "nginx", "--config", setting.config, "--backup", place.path("backup"), "--list",
+             setting.list)
+    restart = b"systemctl try-restart weir.service\n"
+    apart.run(*words, "--apply")
+    assert restart not in read(calls), read(calls)
+    assert "Nothing to do" in apart.run(*words, "--apply", "--reload")
+    assert b"nginx -s reload\n" in read(calls) and restart in read(calls), read(calls)
+    apart.run(*words, "--remove", "--apply")
+    place.write("calls", "")
+    said = apart.run(*words, "--remove", "--apply", "--reload")
+    assert "nothing was reloaded" in said and "  nginx -s reload\n  systemctl restart weir\n" in said, said
+    assert b"reload" not in read(calls) and restart not in read(calls), read(calls)
+
+
 def test_nft_from_setup_to_a_dropped_connection(place):
     network = Network(place)
     outside = Outside(network, "192.0.2.9", "192.0.2.10")

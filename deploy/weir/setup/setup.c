@@ -123,6 +123,7 @@ struct setup {
 	bool zones_named; /* on the command line */
 	bool no_zone;     /* counts by an address, and none is named */
 	bool apply, reload;
+	bool local; /* the configuration is of one machine: its weir.service keeps the list */
 	bool entry_changed;
 	struct weir_text entry; /* as JSON, terminated */
 	struct setup_plan plan;
@@ -321,6 +322,7 @@ static enum weir_status plan_entry(struct setup *setup, struct weir_error *error
 	if (status == WEIR_OK)
 		make_entry(setup, policy);
 	if (status == WEIR_OK && config != NULL && config->bus.type == WEIR_BUS_LOCAL) {
+		setup->local = true;
 		status = setup_files_read(&setup->plan.files, setup->config_path, &file, error);
 		if (status == WEIR_OK)
 			status = change_entry(setup, config, file, error);
@@ -397,11 +399,32 @@ static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 	return status == WEIR_INVALID ? WEIR_IO : status;
 }
 
+/* Whether weir.service has to start anew for what changes. */
+static bool needs_restart(const struct setup *setup)
+{
+	return setup->entry_changed || (setup->plan.right != NULL && setup_file_changes(setup->plan.right));
+}
+
+/* systemctl refuses to restart a service that is not there. */
+static bool has_service(void)
+{
+	static const char *const words[] = {"systemctl", "show", "--property=LoadState", "weir.service", NULL};
+	struct weir_text said = {0};
+	struct weir_error ignored; /* the restart fails, too, and says why */
+	const struct program_run run = {.arguments = words, .timeout_ms = CHECK_MS, .said = &said};
+	bool answered = program_run(&run, &ignored) == WEIR_OK;
+	weir_text_append(&said, "", 1);
+	bool there = !answered || strstr(said.at, "not-found") == NULL;
+	weir_text_deinit(&said);
+	return there;
+}
+
 static enum weir_status reload(const struct setup *setup, struct weir_error *error)
 {
 	static const struct setup_command restart = {{"systemctl", "try-restart", "weir.service", NULL}};
 	const struct setup_plan *plan = &setup->plan;
-	bool systemd = access("/run/systemd/system", F_OK) == 0;
+	/* What is in place may be so since a run that did not come so far. */
+	bool restarts = needs_restart(setup) || (!plan->remove && (setup->local || plan->right != NULL));
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < plan->reload_count && status == WEIR_OK; i++) {
 		printf("Running: ");
@@ -410,22 +433,37 @@ static enum weir_status reload(const struct setup *setup, struct weir_error *err
 		fflush(stdout);
 		status = run_command(&plan->reloads[i], error);
 	}
-	if (status == WEIR_OK && setup->entry_changed && systemd)
+	if (status == WEIR_OK && restarts && access("/run/systemd/system", F_OK) == 0 && has_service())
 		status = run_command(&restart, error);
 	return status;
 }
 
+static void print_reloads(const struct setup_plan *plan, FILE *out)
+{
+	for (size_t i = 0; i < plan->reload_count; i++) {
+		fprintf(out, "  ");
+		print_command(&plan->reloads[i], out);
+		fprintf(out, "\n");
+	}
+}
+
 static void print_next(const struct setup *setup)
 {
-	const struct setup_plan *plan = &setup->plan;
 	puts("Type next:");
-	for (size_t i = 0; i < plan->reload_count; i++) {
-		printf("  ");
-		print_command(&plan->reloads[i], stdout);
-		puts("");
-	}
-	if (setup->entry_changed)
+	print_reloads(&setup->plan, stdout);
+	if (needs_restart(setup))
 		puts("  systemctl restart weir");
+}
+
+/* A gateway that setup has not changed keeps all that it has: it may be the operator's own. */
+static void print_not_reloaded(const struct setup_plan *plan)
+{
+	fprintf(stderr, "weir setup: nothing was changed, so nothing was reloaded. If an earlier --remove did not reload, "
+	                "type:\n");
+	print_reloads(plan, stderr);
+	if (strncmp(plan->to, "nft:", strlen("nft:")) == 0)
+		fprintf(stderr, "  nft delete table inet weir\n");
+	fprintf(stderr, "  systemctl restart weir\n");
 }
 
 static enum weir_status act(struct setup *setup, struct weir_error *error)
@@ -442,7 +480,8 @@ static enum weir_status act(struct setup *setup, struct weir_error *error)
 		puts("Nothing to do: everything is in place.");
 	else if (!setup->apply)
 		puts("Nothing is changed yet: add --apply to write this.");
-	/* A gateway that setup has not changed keeps all that it has. */
+	if (!changes && setup->reload && plan->remove)
+		print_not_reloaded(plan);
 	if (!setup->apply || (!changes && (!setup->reload || plan->remove)))
 		return WEIR_OK;
 	enum weir_status status = changes ? write_all(setup, error) : WEIR_OK;

@@ -93,9 +93,13 @@ static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
 	         "CapabilityBoundingSet=CAP_NET_ADMIN\n"
 	         "AmbientCapabilities=CAP_NET_ADMIN\n",
 	         plan->own);
+	struct setup_file *file;
 	enum weir_status status = setup_files_own(&plan->files, RIGHT, lines, plan->remove, &own, error);
+	if (status == WEIR_OK)
+		status = setup_files_read(&plan->files, RIGHT, &file, error);
 	if (status != WEIR_OK)
 		return status;
+	plan->right = file;
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "daemon-reload", NULL}};
 	return WEIR_OK;
 }

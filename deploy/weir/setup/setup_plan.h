@@ -31,11 +31,12 @@ struct setup_plan {
 	/* what it comes to */
 	struct setup_files files;
 	enum setup_list_change list_change;
-	char own[WEIR_PATH_BYTES];    /* a file of the gateway's that holds weir's lines */
-	char to[WEIR_PATH_BYTES];     /* of the entry */
-	char map[WEIR_PATH_BYTES];    /* of the entry; "": none */
-	char reload[WEIR_PATH_BYTES]; /* of the entry; "": none */
-	char unit[WEIR_PATH_BYTES];   /* of systemd, that reloads the gateway whenever the list changes; "": none */
+	char own[WEIR_PATH_BYTES];      /* a file of the gateway's that holds weir's lines */
+	char to[WEIR_PATH_BYTES];       /* of the entry */
+	char map[WEIR_PATH_BYTES];      /* of the entry; "": none */
+	char reload[WEIR_PATH_BYTES];   /* of the entry; "": none */
+	const struct setup_file *right; /* a drop-in of weir.service; NULL: none */
+	char unit[WEIR_PATH_BYTES];     /* of systemd, that reloads the gateway whenever the list changes; "": none */
 	struct setup_command checks[SETUP_COMMANDS_MAX], reloads[SETUP_COMMANDS_MAX];
 	size_t check_count, reload_count;
 	struct weir_text notes; /* sentences for people, each a line */
