@@ -650,13 +650,28 @@ def test_what_gateways_have_against_what_they_should(place):
         until(lambda: lists.doctor.ask(**env)[0] == DONE, "all is written again")
         # A subscriber's own target, beside the configuration and on the command line.
         place.write("subscribe-edge.target", f"file:{place.path('edge')}\n")
-        place.write("subscribe-edge.env", "OPTIONS=--zone site --http 127.0.0.1:1\n")
+        place.write("subscribe-edge.env", "#OPTIONS=--zone other\nOPTIONS=--zone site --http 127.0.0.1:1\n")
         said = [finding["what"] for finding in lists.doctor.ask(**env)[1]["findings"]]
         assert sum(f"file:{place.path('edge')}" in words for words in said) == len(said) - sum("includes" in words for words in said) == 1, said
         place.write("edge", read(lists.file).decode())
         assert lists.doctor.ask(**env)[0] == DONE
         asked = Doctor(place, lists.config, "--state", place.path("state"), "--to", f"file:{place.path('none')}")
         assert any(place.path("none") in finding["what"] for finding in asked.ask(**env)[1]["findings"])
+
+
+def test_gateways_that_are_too_many_are_told(place):
+    """How many are not looked at; the one that is asked for is."""
+    targets = [f"file:{place.path(f'list{number}')}" for number in range(67)]
+    sections = {"zones": ZONES, "sources": [source(place.write("log", ""))], "gateways": targets[:60]}
+    for number, target in enumerate((*targets[58:60], *targets[60:])):  # two are the configuration's, too
+        place.write(f"subscribe-{number:02}.target", target + "\n")
+    for to in (targets[0], f"file:{place.path('own')}"):
+        _, report = Doctor(place, sections, "--state", place.path("none"), "--to", to).ask()
+        said = [finding for finding in report["findings"] if "more gateways were not looked at" in finding["what"]]
+        assert [finding["severity"] for finding in said] == ["note"] and said[0]["what"].startswith("3 "), report
+        named = json.dumps(report)
+        assert to in named and targets[63] in named and targets[64] not in named, report
+
 
 
 if __name__ == "__main__":

@@ -97,21 +97,22 @@ enum { ALL_MS = 20000, ROUND_MS = 11000, WAIT_MS = 4000, CLUSTER = 1, LOCAL = 2,
 static const struct {
 	const char *subject;
 	doctor_check *check;
-	int where; /* CLUSTER, LOCAL */
-	int round; /* those of the later ones use what the first has opened; the store is one thread's at a time */
+	int where;          /* CLUSTER, LOCAL */
+	int round;          /* those of the later ones use what the first has opened; the store is one thread's at a time */
+	const char *silent; /* where to read on, if it does not end */
 } checks[] = {
-	{"configuration", doctor_check_configuration, CLUSTER | LOCAL, 0},
-	{"certificates", doctor_check_certificates, CLUSTER | LOCAL, 0},
-	{"brokers", doctor_check_brokers, CLUSTER, 0},
-	{"store", doctor_check_store, CLUSTER, 0},
-	{"state", doctor_check_state, LOCAL, 0},
-	{"disk", doctor_check_disk, CLUSTER | LOCAL, 0},
-	{"limiters", doctor_check_limiters, CLUSTER, 1},
-	{"collectors", doctor_check_collectors, CLUSTER, 1},
-	{"sources", doctor_check_sources, CLUSTER | LOCAL, 0},
-	{"pages", doctor_check_pages, CLUSTER | LOCAL, 1},
-	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 1},
-	{"archive", doctor_check_archivers, CLUSTER, 2},
+	{"configuration", doctor_check_configuration, CLUSTER | LOCAL, 0, "runbook: process-down"},
+	{"certificates", doctor_check_certificates, CLUSTER | LOCAL, 0, "runbook: certificates"},
+	{"brokers", doctor_check_brokers, CLUSTER, 0, "runbook: broker-away"},
+	{"store", doctor_check_store, CLUSTER, 0, "runbook: store-away"},
+	{"state", doctor_check_state, LOCAL, 0, "runbook: positions-unsaved"},
+	{"disk", doctor_check_disk, CLUSTER | LOCAL, 0, "runbook: positions-unsaved"},
+	{"limiters", doctor_check_limiters, CLUSTER, 1, "runbook: limiter-lag"},
+	{"collectors", doctor_check_collectors, CLUSTER, 1, "runbook: broker-away"},
+	{"sources", doctor_check_sources, CLUSTER | LOCAL, 0, "runbook: source-unreadable"},
+	{"pages", doctor_check_pages, CLUSTER | LOCAL, 1, "runbook: process-suspended"},
+	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 1, "runbook: gateway-not-blocking"},
+	{"archive", doctor_check_archivers, CLUSTER, 2, "runbook: archive-behind"},
 };
 
 enum { CHECKS = sizeof checks / sizeof *checks };
@@ -220,8 +221,8 @@ static void run_round(struct doctor *doctor, const struct weir_check *model, int
 		weir_findings_add(
 			&findings[i], WEIR_SEVERITY_TICKET, checks[i].subject,
 			"%s: no answer in time\nWhat is wrong there is not known\nlook whether its server hangs, and run "
-			"the command again (runbook: broker-away)",
-			checks[i].subject);
+			"the command again (%s)",
+			checks[i].subject, checks[i].silent);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
+#include "deploy/weir/doctor/environment_file.h"
 #include "deploy/weir/setup/nft_rules.h"
 
 #include <errno.h>
@@ -36,11 +37,9 @@ static void deinit_gateway(struct doctor_gateway *gateway)
 	*gateway = (struct doctor_gateway){0};
 }
 
-/* To be followed by settle(), once its map is known. @return NULL: there are too many */
+/* To be followed by settle(), once its map is known: until then there is room for one more. */
 static struct doctor_gateway *add(struct doctor_gateways *gateways, const char *to)
 {
-	if (gateways->count == GATEWAYS_MOST)
-		return NULL;
 	struct doctor_gateway *gateway = &gateways->at[gateways->count++];
 	gateway->to = weir_copy(to, strlen(to));
 	gateway->settings = (struct gateway_settings){.to = gateway->to, .max = BLOCK_TABLE_MAX_DEFAULT};
@@ -48,8 +47,11 @@ static struct doctor_gateway *add(struct doctor_gateways *gateways, const char *
 	return gateway;
 }
 
-/* Drops the last one where it is there already. One target may have several maps, which are told apart. */
-static void settle(struct doctor_gateways *gateways)
+/*
+ * Drops the last one where it is there already, or is more than `most`. One target may have several maps, which are told
+ * apart.
+ */
+static void settle(struct doctor_gateways *gateways, size_t most)
 {
 	struct doctor_gateway *last = &gateways->at[gateways->count - 1];
 	for (size_t i = 0; i + 1 < gateways->count; i++)
@@ -58,24 +60,37 @@ static void settle(struct doctor_gateways *gateways)
 			gateways->count--;
 			return;
 		}
+	if (gateways->count > most) {
+		deinit_gateway(last);
+		gateways->count--;
+		gateways->left_out++;
+		return;
+	}
 	for (size_t i = 0; i + 1 < gateways->count; i++)
 		if (strcmp(gateways->at[i].to, last->to) == 0)
 			gateways->at[i].settings.one_of_several = last->settings.one_of_several = true;
 }
 
-/* Of the service's OPTIONS those that say what is in the list. */
-static void take_options(struct doctor_gateway *gateway)
+/* The value of an option, as "--NAME VALUE" or "--NAME=VALUE"; NULL: the word is none of it. */
+static const char *value_of(const char *option, const char *before, const char *word)
 {
-	char *rest = strstr(gateway->options, "OPTIONS="), *before = NULL, *word;
-	if (rest != NULL)
-		rest += strlen("OPTIONS=");
-	while (rest != NULL && (word = strsep(&rest, " \t=\"'\n")) != NULL) {
-		if (*word == '\0')
-			continue;
-		if (before != NULL && strcmp(before, "--zone") == 0 && gateway->settings.zone_count < DOCTOR_ZONES_MOST)
-			gateway->zones[gateway->settings.zone_count++] = word;
-		if (before != NULL && strcmp(before, "--map") == 0)
-			gateway->settings.map = word;
+	size_t length = strlen(option);
+	if (before != NULL && strcmp(before, option) == 0)
+		return word;
+	return strncmp(word, option, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
+}
+
+/* Of the service's OPTIONS those that say what is in the list. */
+static void take_options(struct doctor_gateway *gateway, struct weir_span text)
+{
+	gateway->options = environment_file_value(text, "OPTIONS");
+	char *rest = gateway->options, *before = NULL, *word;
+	while (rest != NULL && (word = environment_file_word(&rest)) != NULL) {
+		const char *zone = value_of("--zone", before, word), *map = value_of("--map", before, word);
+		if (zone != NULL && gateway->settings.zone_count < DOCTOR_ZONES_MOST)
+			gateway->zones[gateway->settings.zone_count++] = zone;
+		if (map != NULL)
+			gateway->settings.map = map;
 		before = word;
 	}
 }
@@ -84,7 +99,7 @@ static void take_options(struct doctor_gateway *gateway)
 static void add_service(const struct weir_check *check, struct doctor_gateways *gateways, const char *path)
 {
 	struct weir_error error;
-	char *to = NULL, env[WEIR_PATH_BYTES];
+	char *to = NULL, *text, env[WEIR_PATH_BYTES];
 	size_t length;
 	if (weir_read_first_line(path, &to, &error) != WEIR_OK) {
 		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, gateways_check,
@@ -95,12 +110,14 @@ static void add_service(const struct weir_check *check, struct doctor_gateways *
 	}
 	struct doctor_gateway *gateway = to[0] != '\0' ? add(gateways, to) : NULL;
 	free(to);
-	if (gateway == NULL)
+	if (gateway == NULL) /* no subscriber starts with it */
 		return;
 	if (weir_path_format(env, &error, "%.*s.env", (int)(strlen(path) - strlen(".target")), path) == WEIR_OK &&
-	    weir_read_file(env, ENV_MOST_BYTES, &gateway->options, &length, &error) == WEIR_OK)
-		take_options(gateway);
-	settle(gateways);
+	    weir_read_file(env, ENV_MOST_BYTES, &text, &length, &error) == WEIR_OK) {
+		take_options(gateway, (struct weir_span){text, (uint32_t)length});
+		free(text);
+	}
+	settle(gateways, GATEWAYS_MOST);
 }
 
 static void add_services(struct doctor *doctor, const struct weir_check *check, struct doctor_gateways *gateways)
@@ -140,7 +157,7 @@ static void add_asked(struct doctor *doctor, const struct weir_check *check, str
 		gateway->settings.zone_count = doctor->zone_count;
 		gateway->settings.map = doctor->map;
 		gateway->possible = doctor->to == NULL && doctor->to_file == NULL;
-		settle(gateways);
+		settle(gateways, GATEWAYS_MOST + 1); /* however many others there are */
 	}
 	free(line);
 }
@@ -227,6 +244,15 @@ static void check_nft(const struct weir_check *check, const struct doctor_gatewa
 
 /* ---- */
 
+static void tell_left_out(const struct weir_check *check, size_t count)
+{
+	if (count > 0)
+		weir_findings_add(check->findings, WEIR_SEVERITY_NOTE, gateways_check,
+		                  "%zu more gateways were not looked at, as there are more than %d\nWhether their lists block "
+		                  "whom they should is not known\nname one at a time with --to (runbook: gateway-not-blocking)",
+		                  count, GATEWAYS_MOST);
+}
+
 /* Its target, where it can be read back. */
 static bool open_target(const struct doctor *doctor, const struct weir_check *check, struct doctor_gateway *gateway)
 {
@@ -243,18 +269,16 @@ static bool open_target(const struct doctor *doctor, const struct weir_check *ch
 void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check)
 {
 	struct gateway_list list = {0};
-	struct doctor_gateways gateways = {.at = weir_alloc(GATEWAYS_MOST, sizeof *gateways.at)};
+	struct doctor_gateways gateways = {.at = weir_alloc(GATEWAYS_MOST + 2, sizeof *gateways.at)};
 	struct weir_error error;
 	if (gateway_list_read(doctor->config, &list, &error) == WEIR_OK)
 		for (size_t i = 0; i < list.count; i++) {
-			struct doctor_gateway *gateway = add(&gateways, list.at[i].to);
-			if (gateway == NULL)
-				break;
-			gateway->settings = list.at[i];
-			settle(&gateways);
+			add(&gateways, list.at[i].to)->settings = list.at[i];
+			settle(&gateways, GATEWAYS_MOST);
 		}
 	add_services(doctor, check, &gateways);
 	add_asked(doctor, check, &gateways);
+	tell_left_out(check, gateways.left_out);
 	for (size_t i = 0; i < gateways.count; i++)
 		gateways.at[i].name = gateway_settings_name(&gateways.at[i].settings);
 	for (size_t i = 0; i < gateways.count; i++)

@@ -12,7 +12,7 @@ struct doctor_gateway {
 	struct gateway_settings settings;
 	char *to, *map; /* owned; NULL: the configuration's */
 	const char *zones[DOCTOR_ZONES_MOST];
-	char *options; /* owned: what the zones are of */
+	char *options; /* owned: what the zones, and the map of a service, are of */
 	char *name;    /* owned */
 	struct target *target;
 	/* of the last look */
@@ -25,6 +25,7 @@ struct doctor_gateway {
 struct doctor_gateways {
 	struct doctor_gateway *at; /* owned */
 	size_t count;
+	size_t left_out; /* there were too many */
 };
 
 /**
