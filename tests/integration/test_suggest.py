@@ -240,11 +240,17 @@ def test_networks_are_spared(place):
 
 
 def test_whom_operators_let_go_is_spared(place):
-    run = Run(place, log=burst("joe", 9) + burst("max", 12) + burst("ann", 20) + burst("eve", 30) + burst("bob", 2)).start()
+    run = Run(place, log=burst("joe", 9) + burst("max", 12) + burst("ann", 20) + burst("eve", 30) + burst("bob", 2),
+              limiter={"checkpoint_interval": "1h"}).start()
     run.override("allow", "--zone", "site", "joe", "--for", "1h")
     run.override("lift", "--zone", "site", "max")
     run.override("block", "--zone", "site", "eve")
     run.override("allow", "--zone", "pair", "ann", "/a")
+    # Who is allowed no longer, or is forgotten, is spared no longer.
+    run.override("allow", "--zone", "site", "eve", "--for", "1h")
+    run.override("allow", "--zone", "site", "eve", "--for", "0s")
+    run.override("allow", "--zone", "pair", "joe", "/a", "--for", "0s")
+    run.command("forget", "ann", "--zone", "site", "--timeout", "100ms", code=FAILED)
     words = ("--config", formats(place), "--blocked-keys", "80%")
     assert suggest(place, run.log, ["1m"], *words)[0]["windows"][0]["limit"] == 2
     for more in ((), ("--zone", "site")):

@@ -8,6 +8,7 @@
 #include "deploy/weir/overrides/override_key.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,12 +64,11 @@ static enum weir_status refuse(const struct weir_zone *zone, const char *line, s
 }
 
 /* Whom a command is about. */
-static void add_command(struct spared *spared, const struct override_command *command)
+static void add_key(struct spared *spared, enum override_scope scope, struct weir_span key)
 {
-	struct weir_span key = {.at = command->key, .length = command->key_length};
 	struct weir_network network;
 	const char *why;
-	if (command->scope == OVERRIDE_OF_NETWORK && weir_network_parse(key, &network, &why)) {
+	if (scope == OVERRIDE_OF_NETWORK && weir_network_parse(key, &network, &why)) {
 		spared->networks = weir_realloc(spared->networks, spared->network_count + 1, sizeof *spared->networks);
 		spared->networks[spared->network_count++] = network;
 		return;
@@ -99,7 +99,7 @@ static enum weir_status add_line(struct spared *spared, const struct weir_policy
 		status = override_key_make(&options, policy, &command, error);
 	if (status != WEIR_OK)
 		return status;
-	add_command(spared, &command);
+	add_key(spared, command.scope, override_key(&command));
 	return WEIR_OK;
 }
 
@@ -139,19 +139,75 @@ enum weir_status spared_read(const char *path, const struct weir_policy *policy,
 
 /* ---- operators ---- */
 
-static void take_message(struct spared *spared, struct weir_frame_reader *reader, const struct weir_message *message,
-                         const struct weir_zone *zone, const char *of_zone, uint64_t *unknown)
+/* Whom an operator let go, in a zone. */
+struct let_go {
+	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];
+	enum override_scope scope;
+	struct weir_text key;
+};
+
+struct operators {
+	const struct weir_zone *zone;
+	const char *of_zone;
+	struct let_go *list;
+	size_t count;
+	uint64_t *unknown;
+};
+
+static void take_out(struct operators *operators, const struct override_command *command)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < operators->count; i++) {
+		struct let_go *one = &operators->list[i];
+		if (one->scope == command->scope && strcmp(one->zone, command->zone) == 0 &&
+		    weir_span_equal(weir_text_span(&one->key), override_key(command)))
+			weir_text_deinit(&one->key);
+		else
+			operators->list[kept++] = *one;
+	}
+	operators->count = kept;
+}
+
+/* @param at_ms  when it was given: an allow that is over then ends one of before */
+static void take_command(struct operators *operators, const struct override_command *command, int64_t at_ms)
+{
+	if ((command->kind != OVERRIDE_LIFT && command->kind != OVERRIDE_ALLOW) ||
+	    command->value_count != operators->zone->key_count ||
+	    (operators->of_zone != NULL && strcmp(operators->of_zone, command->zone) != 0))
+		return;
+	if ((command->kind == OVERRIDE_ALLOW && command->until_ms <= at_ms) ||
+	    strcmp(command->reason, OVERRIDE_REASON_FORGET) == 0) {
+		take_out(operators, command);
+		return;
+	}
+	operators->list = weir_realloc(operators->list, operators->count + 1, sizeof *operators->list);
+	struct let_go *one = &operators->list[operators->count++];
+	*one = (struct let_go){.scope = command->scope};
+	snprintf(one->zone, sizeof one->zone, "%s", command->zone);
+	weir_text_append(&one->key, command->key, command->key_length);
+}
+
+static void take_message(struct operators *operators, struct weir_frame_reader *reader,
+                         const struct weir_message *message)
 {
 	struct weir_frame frame;
 	struct override_command command;
 	if (weir_frame_decode(reader, message->payload, &frame, NULL) != WEIR_OK ||
-	    (frame.kind == WEIR_FRAME_COMMAND && override_command_parse(frame.body, &command, NULL) != WEIR_OK)) {
-		++*unknown;
-		return;
+	    (frame.kind == WEIR_FRAME_COMMAND && override_command_parse(frame.body, &command, NULL) != WEIR_OK))
+		++*operators->unknown;
+	else if (frame.kind == WEIR_FRAME_COMMAND)
+		take_command(operators, &command, frame.sending_time_ms);
+}
+
+static void add_operators(struct spared *spared, struct operators *operators)
+{
+	for (size_t i = 0; i < operators->count; i++) {
+		struct let_go *one = &operators->list[i];
+		add_key(spared, one->scope, weir_text_span(&one->key));
+		weir_text_deinit(&one->key);
 	}
-	if (frame.kind == WEIR_FRAME_COMMAND && (command.kind == OVERRIDE_LIFT || command.kind == OVERRIDE_ALLOW) &&
-	    command.value_count == zone->key_count && (of_zone == NULL || strcmp(of_zone, command.zone) == 0))
-		add_command(spared, &command);
+	free(operators->list);
+	sort(spared);
 }
 
 enum weir_status spared_read_state(const char *directory, const struct weir_zone *zone, const char *of_zone,
@@ -159,13 +215,14 @@ enum weir_status spared_read_state(const char *directory, const struct weir_zone
 {
 	struct topic_read *read = NULL;
 	struct weir_message message;
+	struct operators operators = {.zone = zone, .of_zone = of_zone, .unknown = unknown};
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	enum weir_status status =
 		topic_read_open(NULL, directory, WEIR_TOPIC_EVENTS, WEIR_BUS_EVERY_PARTITION, 0, &read, error);
 	while (status == WEIR_OK) {
 		status = topic_read_next(read, &message, error);
 		if (status == WEIR_OK)
-			take_message(spared, reader, &message, zone, of_zone, unknown);
+			take_message(&operators, reader, &message);
 		if (status != WEIR_INVALID && status != WEIR_NEWER)
 			continue;
 		++*unknown;
@@ -173,7 +230,7 @@ enum weir_status spared_read_state(const char *directory, const struct weir_zone
 	}
 	topic_read_free(read);
 	weir_frame_reader_free(reader);
-	sort(spared);
+	add_operators(spared, &operators);
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
