@@ -216,6 +216,10 @@ def test_a_run_to_standard_output_is_told_its_decisions(place):
     assert done.code() == FAILED and answer["decision"] is None and answer["again"]["id"] == identity, answer
     assert "--decisions" in answer["missing"][0] and len(answer["events"]) == 4, answer
     place.good("explain", identity, "--state", "../state", "--decisions", "../kept", cwd=os.path.dirname(place.write("in/it", "")))
+    os.rename(place.path("kept"), place.path("kept.1"))
+    place.good("explain", identity, "--state", "../state", "--decisions", "../kept", cwd=place.path("in"))
+    done = place.run("explain", identity, "--state", place.path("state"), "--decisions", "../none", cwd=place.path("in"))
+    assert done.code() == FAILED and "cannot open ../none: No such file" in done.said() and not done.out(), (done.said(), done.out())
     changed = place.write("changed", out.replace(b'"count":3', b'"count":2'))
     done = place.run("explain", identity, "--state", place.path("state"), "--decisions", changed)
     assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()

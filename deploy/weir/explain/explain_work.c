@@ -86,6 +86,19 @@ static enum weir_status read_note(struct explain *explain, struct weir_error *er
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
+/* The file of decisions that was named, from wherever this process goes. Of one that was rotated, others may be there. */
+static const char *whole_path(const char *path, char real[WEIR_PATH_BYTES])
+{
+	char directory[WEIR_PATH_BYTES], folder[WEIR_PATH_BYTES];
+	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+	if (path == NULL || realpath(path, real) != NULL)
+		return path != NULL ? real : NULL;
+	if (weir_directory_of(path, directory, NULL) == WEIR_OK && realpath(directory, folder) != NULL &&
+	    weir_path_format(real, NULL, "%s/%s", folder, slash != NULL ? slash + 1 : path) == WEIR_OK)
+		return real;
+	return path;
+}
+
 static enum weir_status open_all(struct explain *explain, struct weir_error *error)
 {
 	struct backend *backend = &explain->backend;
@@ -93,9 +106,7 @@ static enum weir_status open_all(struct explain *explain, struct weir_error *err
 	/* Paths of the sources start from the run's own directory, which this process then goes to. */
 	if (state_path != NULL && realpath(state_path, explain->state_real) != NULL)
 		state_path = explain->state_real;
-	explain->decisions = explain->asked->decisions;
-	if (explain->decisions != NULL && realpath(explain->decisions, explain->decisions_real) != NULL)
-		explain->decisions = explain->decisions_real;
+	explain->decisions = whole_path(explain->asked->decisions, explain->decisions_real);
 	enum weir_status status =
 		backend_open(backend, "weir explain", explain->asked->config_path, state_path, BACKEND_VIEWS, error);
 	backend_tell_ended(backend, "weir explain");
@@ -246,9 +257,15 @@ static enum weir_status read_files(struct explain *explain, struct published *pu
 								  : NULL,
 	};
 	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; status == WEIR_OK && i < sizeof paths / sizeof paths[0]; i++)
+	for (size_t i = 0; status == WEIR_OK && i < sizeof paths / sizeof paths[0]; i++) {
+		bool found = true;
 		if (paths[i] != NULL && weir_file_descriptor_of(paths[i]) < 0)
-			status = published_read_file(published, paths[i], error);
+			status = published_read_file(published, paths[i], &found, error);
+		if (status == WEIR_OK && !found &&
+		    paths[i] == explain->decisions) /* no decision can be said to be missing there */
+			status =
+				weir_fail(error, WEIR_IO, "cannot open %s: %s", explain->asked->decisions, weir_errno_words(ENOENT));
+	}
 	return status;
 }
 

@@ -220,17 +220,19 @@ static enum weir_status read_one(struct published *published, const char *path, 
 	return status;
 }
 
-enum weir_status published_read_file(struct published *published, const char *path, struct weir_error *error)
+enum weir_status published_read_file(struct published *published, const char *path, bool *found,
+                                     struct weir_error *error)
 {
 	char rotated[WEIR_PATH_BYTES];
-	bool there;
+	bool there = false;
 	int gap = 0; /* files that are not there, one after another: someone may have deleted some */
-	enum weir_status status = read_one(published, path, &there, error);
+	enum weir_status status = read_one(published, path, found, error);
 	for (int i = 1; status == WEIR_OK && i < ROTATED_MAX && gap < GAP_MAX; i++) {
 		status = weir_path_format(rotated, error, "%s.%d", path, i);
 		if (status == WEIR_OK)
 			status = read_one(published, rotated, &there, error);
 		gap = there ? 0 : gap + 1;
+		*found = *found || there;
 	}
 	return status;
 }

@@ -26,8 +26,13 @@ WEIR_MUST_USE enum weir_status published_read_topic(struct published *published,
                                                     const char *directory, enum weir_topic topic,
                                                     struct weir_error *error);
 
-/** Looks through a file of decisions, and those that it was rotated to. @return WEIR_IO: likewise */
-WEIR_MUST_USE enum weir_status published_read_file(struct published *published, const char *path,
+/**
+ * Looks through a file of decisions, and those that it was rotated to.
+ *
+ * @param found  set: whether there is any of them
+ * @return WEIR_IO: likewise
+ */
+WEIR_MUST_USE enum weir_status published_read_file(struct published *published, const char *path, bool *found,
                                                    struct weir_error *error);
 
 #endif
