@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -189,10 +190,13 @@ void control_stop(struct control *control)
 
 static int connect_in(const char *path)
 {
+	/* Where nobody takes connections any more and the backlog is full, connect() waits as long as a send may. */
+	static const struct timeval most = {.tv_sec = CONTROL_READ_MS / 1000, .tv_usec = CONTROL_READ_MS % 1000 * 1000};
 	int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = address_in(directory);
-	if (directory < 0 || fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+	if (directory < 0 || fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
 		int reason = errno;
 		if (fd >= 0)
 			close(fd);
