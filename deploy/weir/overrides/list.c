@@ -282,7 +282,7 @@ static void put_table(struct list_command *command)
 static void print_rest(const struct list_command *command)
 {
 	const struct list_blocks *blocks = &command->blocks;
-	uint64_t left_out = block_table_left_out(blocks->table);
+	uint64_t left_out = block_table_left_out(blocks->table) + blocks->unnamed_left_out;
 	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0 && !command->unjudged.waits)
 		fputs(command->filter.key.at != NULL ? "that key is not blocked\n"
 		      : command->filter.zone != NULL ? "nobody is blocked in that zone\n"

@@ -135,12 +135,17 @@ static void take_bucket(void *context, uint32_t partition, const struct shard_bu
 	                              .partition = partition,
 	                              .at_ms = image->decided_at_ms,
 	                              .until_ms = image->decided_until_ms};
-	if (bucket.until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW || blocks->unnamed_count == UNNAMED_MAX ||
+	if (bucket.until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW ||
 	    (reading->filter->zone != NULL && strcmp(reading->filter->zone, zone->name) != 0) ||
 	    (reading->named_count > 0 && bsearch(&bucket.print, reading->named, reading->named_count, sizeof bucket.print,
 	                                         weir_fingerprint_compare) != NULL) ||
 	    !is_asked(reading, &bucket))
 		return;
+	if (blocks->unnamed_count == UNNAMED_MAX) {
+		free(bucket.key);
+		blocks->unnamed_left_out++;
+		return;
+	}
 	if (blocks->unnamed_count == reading->unnamed_room) {
 		reading->unnamed_room = reading->unnamed_room == 0 ? 64 : reading->unnamed_room * 2;
 		blocks->unnamed = weir_realloc(blocks->unnamed, reading->unnamed_room, sizeof *blocks->unnamed);

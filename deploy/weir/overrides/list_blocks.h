@@ -28,7 +28,8 @@ struct list_blocks {
 	uint32_t count;
 	struct list_unnamed *unnamed; /* of a state directory */
 	uint32_t unnamed_count;
-	uint64_t damaged; /* messages that are no decisions */
+	uint64_t unnamed_left_out; /* more of them than are kept */
+	uint64_t damaged;          /* messages that are no decisions */
 };
 
 /** Whether the newest policy has a zone of that name; NULL is fine. @return WEIR_INVALID: not so */
