@@ -81,6 +81,28 @@ static enum weir_status import_extra(struct lane *lane, struct weir_span extra, 
 	return status == WEIR_OK ? tally_import(lane->tally, tally, error) : status;
 }
 
+/*
+ * A row says its clock and its policy twice: in columns, for people, and in its `extra`. What differs was not written so. A
+ * clock that is far ahead would have every bucket forgotten without a word, and never goes back.
+ */
+static enum weir_status check_columns(const struct lane *lane, const struct weir_partition_state *state,
+                                      struct weir_error *error)
+{
+	int64_t clock_ms = shard_clock_ms(lane->shard);
+	uint64_t version = shard_policy_version(lane->shard);
+	if (state->clock_ms != clock_ms)
+		return weir_fail(
+			error, WEIR_INVALID,
+			"the saved state of partition %u is damaged: its clock is %lld in one place and %lld in the other",
+			lane->partition, (long long)state->clock_ms, (long long)clock_ms);
+	if (state->policy_version != version)
+		return weir_fail(
+			error, WEIR_INVALID,
+			"the saved state of partition %u is damaged: its policy is %llu in one place and %llu in the other",
+			lane->partition, (unsigned long long)state->policy_version, (unsigned long long)version);
+	return WEIR_OK;
+}
+
 enum weir_status lane_restore(struct lane *lane, const struct weir_partition_state *state, struct weir_error *error)
 {
 	if (state->checkpoint == 0)
@@ -93,6 +115,8 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 			"read from the policy topic. Nothing is judged in it meanwhile (runbook: store-failed-over)",
 			lane->partition, (unsigned long long)state->policy_version);
 	enum weir_status status = import_extra(lane, state->extra, error);
+	if (status == WEIR_OK)
+		status = check_columns(lane, state, error);
 	if (status != WEIR_OK)
 		return status;
 	lane->policy_version = state->policy_version;
@@ -100,7 +124,6 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	lane->next_offset = state->next_offset;
 	shard_set_policy(lane->shard, compiled);
 	tally_keep_zones(lane->tally, policy_registry_policy(lane->registry, state->policy_version));
-	shard_set_clock_ms(lane->shard, state->clock_ms);
 	return WEIR_OK;
 }
 

@@ -179,6 +179,11 @@ struct source_position *shard_source(struct shard *shard, const uint8_t source[W
 
 /* ---- numbers ---- */
 
+uint64_t shard_policy_version(const struct shard *shard)
+{
+	return shard->policy_version;
+}
+
 int64_t shard_clock_ms(const struct shard *shard)
 {
 	return shard->clock_ms;

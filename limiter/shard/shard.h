@@ -219,6 +219,8 @@ void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes);
 char *shard_export_extra(const struct shard *shard, size_t *length);
 WEIR_MUST_USE enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
                                                   struct weir_error *error);
+/** The policy that it has switched to, of which it has the state. */
+uint64_t shard_policy_version(const struct shard *shard);
 int64_t shard_clock_ms(const struct shard *shard);
 void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 

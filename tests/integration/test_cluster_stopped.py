@@ -96,18 +96,24 @@ def test_damage_in_a_segment_is_told_and_dropped_alone(place):
 
 
 def test_damage_in_a_row_is_told_and_dropped(place):
-    """Nothing of the partition can be read: it goes on, empty, where it was."""
+    """Nothing of the partition can be read, or its clock is not the one that was stored: it goes on, empty, where it was, and
+    with no clock that is ahead."""
     shared, roles_of = scenes(place)
     with shared as one, roles_of(one) as roles:
         at = Scene(place, one, roles)
         stored = one.stored()
-        one.mariadb.query("UPDATE partition_state SET extra = CONCAT(LEFT(extra, 30), 'xx') WHERE role = 1")
+        clocks = lambda: [int(row[0]) for row in one.mariadb.query("SELECT clock_ms FROM partition_state WHERE role = 1 ORDER BY partition_id")]
+        clock_ms = clocks()[1]
+        one.mariadb.query("UPDATE partition_state SET clock_ms = 1 << 62 WHERE role = 1")
+        one.mariadb.query("UPDATE partition_state SET extra = CONCAT(LEFT(extra, 30), 'xx') WHERE role = 1 AND partition_id = 0")
         at.limiter.start().until_up()
-        found = at.until_told("state-damaged", "partitions 0, 1 are stopped")
-        assert found["remedy"].endswith("--all --yes"), found
+        at.until_told("state-damaged", "partition 0 is stopped")
+        until(lambda: any("partition 1 is damaged: its clock is 4611686018427387904 in one place" in one["what"] for one in at.doctor()[1]),
+              "doctor tells of the clock")
         done = at.recover("--all", "--yes")
         assert done.code() == DONE and "what a collector sends again counts twice" in done.out().decode(), (done.out(), done.said())
         assert one.stored() == stored, "nothing is judged again, and nothing is passed over"
+        assert clocks() == [0, clock_ms], clocks()
         place.append("log", burst("new", 5))
         at.until_judged()
         until(lambda: at.doctor()[0] == DONE, "nothing is wrong")

@@ -273,6 +273,33 @@ static void a_cut_that_is_cut_short_is_refused(void **state)
 	weir_text_deinit(&extra);
 }
 
+/* The columns of a row are copies: what they say otherwise is damage, and none of it is believed. */
+static void a_cut_whose_clock_or_policy_was_changed_is_refused(void **state)
+{
+	static const int64_t clocks_ms[] = {INT64_MIN, -1, 0, START_MS - 1, START_MS + 1, INT64_C(1) << 62, INT64_MAX};
+	struct scene *scene = *state;
+	add_policy(scene, 2, ZONE_OF_ONE);
+	take_events(scene, 0, 0, 2);
+	struct weir_partition_state cut = {.checkpoint = 1};
+	struct weir_text extra = {0};
+	lane_state(scene->lane, &cut, &extra);
+	for (size_t i = 0; i < sizeof clocks_ms / sizeof *clocks_ms; i++) {
+		struct weir_partition_state other = cut;
+		other.clock_ms = clocks_ms[i];
+		struct lane *lane = lane_new(&options, scene->registry, 1);
+		assert_int_equal(lane_restore(lane, &other, &scene->error), WEIR_INVALID);
+		assert_non_null(strstr(scene->error.text, "the saved state of partition 3 is damaged: its clock is "));
+		lane_free(lane);
+	}
+	struct weir_partition_state other = cut;
+	other.policy_version = 2;
+	struct lane *lane = lane_new(&options, scene->registry, 1);
+	assert_int_equal(lane_restore(lane, &other, &scene->error), WEIR_INVALID);
+	assert_non_null(strstr(scene->error.text, "its policy is 2 in one place and 1 in the other"));
+	lane_free(lane);
+	weir_text_deinit(&extra);
+}
+
 /* What weir 0.1 stored: the length of the shard's part comes first. */
 static void a_cut_without_a_place_is_of_the_topics_first_life(void **state)
 {
@@ -343,6 +370,7 @@ int main(void)
 		CASE(a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it),
 		CASE(a_cut_brings_back_offset_policy_clock_and_positions),
 		CASE(a_cut_that_is_cut_short_is_refused),
+		CASE(a_cut_whose_clock_or_policy_was_changed_is_refused),
 		CASE(a_cut_without_a_place_is_of_the_topics_first_life),
 		CASE(records_of_a_further_life_have_numbers_of_their_own),
 	};

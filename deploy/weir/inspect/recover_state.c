@@ -7,6 +7,7 @@
 #include "deploy/weir/inspect/recover_state.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "limiter/checkpoint/checkpoint.h"
 #include "limiter/lane/lane.h"
 #include "limiter/lane/lane_place.h"
@@ -22,6 +23,7 @@ struct damage {
 	struct weir_partition_state state;
 	struct weir_text extra; /* of the state */
 	bool row;               /* the row cannot be read, and no segment is worth anything without it */
+	int64_t clock_ms;       /* as `extra` has it; 0: that cannot be read */
 	bool has[SHARD_SEGMENTS], lost[SHARD_SEGMENTS];
 	uint32_t segments, lost_count;
 	struct weir_error why; /* of the first */
@@ -113,6 +115,7 @@ static enum weir_status look(struct damage *damage, struct weir_error *error)
 	struct lane *lane = empty_lane(damage);
 	status = lane_restore(lane, &damage->state, error);
 	damage->row = status == WEIR_INVALID;
+	damage->clock_ms = shard_clock_ms(lane_shard(lane));
 	if (damage->row)
 		damage->why = *error;
 	if (status == WEIR_OK || damage->row)
@@ -138,6 +141,16 @@ static void tell(const struct damage *damage)
 		printf("partition %u: all of its state can be read\n", damage->partition);
 }
 
+/*
+ * The clock that the partition goes on with. One that is ahead of this machine's may be damage, and would never go back; any
+ * frame advances one that is behind, and of what is empty nothing is forgotten.
+ */
+static int64_t clock_left(const struct damage *damage)
+{
+	int64_t clock_ms = damage->clock_ms > 0 ? damage->clock_ms : damage->state.clock_ms;
+	return clock_ms > 0 && clock_ms <= weir_wall_ms() ? clock_ms : 0;
+}
+
 /* What replaces a row that cannot be read: nothing is known, and the log goes on where it was. */
 static void make_row(const struct damage *damage, struct weir_partition_state *row, struct weir_text *extra)
 {
@@ -146,7 +159,7 @@ static void make_row(const struct damage *damage, struct weir_partition_state *r
 	struct lane_place place, none;
 	struct weir_error ignored;
 	struct weir_span before = damage->state.extra;
-	shard_set_clock_ms(lane_shard(lane), damage->state.clock_ms);
+	shard_set_clock_ms(lane_shard(lane), clock_left(damage));
 	lane_state(lane, row, &empty);
 	struct weir_span rest = row->extra;
 	if (lane_place_read(&before, &place, &ignored) != WEIR_OK)
