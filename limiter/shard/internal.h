@@ -251,6 +251,12 @@ uint64_t shard_index_bytes(const struct shard *shard);
 /** Whether there is room to load buckets that nothing needs yet. */
 bool shard_has_room(const struct shard *shard);
 
+/**
+ * Whether there is room for what is looked at and left alone, while a frame waits and nothing can be evicted: as much beyond
+ * what may be live as is left for pages that are not full.
+ */
+bool shard_has_slack(const struct shard *shard);
+
 /** Evicts down to the ceiling and compacts; called after each frame and command, and by shard_sweep(). */
 void shard_tidy(struct shard *shard);
 

@@ -327,6 +327,17 @@ static bool is_full(const struct shard *shard, uint32_t more)
 	       shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
 }
 
+/*
+ * Whether a check would bring a bucket back from swap though memory has no room for it: nothing is evicted while a frame
+ * waits. Those that count are bounded by how many may be pending; a peek, or what may turn out to be none, leaves no trace.
+ */
+static bool is_in_swap_for_want_of_room(struct shard *shard, const struct shard_check *check, uint64_t low,
+                                        uint32_t high)
+{
+	bool is_bounded = !check->peek && !check->tries && check->settles == NULL;
+	return shard->work.frame != NULL && !is_bounded && !shard_has_slack(shard) && shard_is_swapped(shard, low, high);
+}
+
 static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint32_t high,
                                    int64_t clock_ms, struct found *found)
 {
@@ -344,6 +355,8 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 			found->bucket = NULL;
 		return SHARD_CHECK_JUDGED;
 	}
+	if (is_in_swap_for_want_of_room(shard, check, low, high))
+		return SHARD_CHECK_FULL;
 	found->bucket = find_bucket(shard, low, high, clock_ms, &is_there);
 	return is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
 }

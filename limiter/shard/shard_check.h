@@ -26,7 +26,8 @@ enum shard_check_state {
 	SHARD_CHECK_JUDGED,
 	SHARD_CHECK_MISSING, /* its bucket may be in the store: load what shard_check_missing() lists, and judge it again */
 	SHARD_CHECK_NO_RESERVATION, /* to settle: there is none of the id for the key, or it has ended */
-	SHARD_CHECK_FULL,           /* too many checks are pending, or their copies too large: nothing was counted */
+	/* Too many checks are pending, or their copies too large, or, while a frame waits, memory is full: nothing was counted. */
+	SHARD_CHECK_FULL,
 };
 
 /* When checks are asked, Unix ms. One that would be late for its bucket is asked at the time of the bucket's newest event. */
@@ -42,7 +43,7 @@ struct shard_check {
 	int64_t cost;
 	bool peek;              /* counts nothing, and is not pending afterwards */
 	bool tries;             /* becomes a peek where it is blocked */
-	uint32_t beside;        /* of a peek: it is SHARD_CHECK_FULL unless so many checks would be taken; 0: it never is */
+	uint32_t beside;        /* of a peek: SHARD_CHECK_FULL unless so many checks would be taken; 0: none need be */
 	bool reserves;          /* shard_reserve() follows, if it was told that it passes */
 	const uint8_t *settles; /* the id of the reservation whose real cost `cost` is; NULL: none */
 	/* returned */

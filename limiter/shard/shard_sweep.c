@@ -74,6 +74,14 @@ bool shard_has_room(const struct shard *shard)
 	return shard->slab.live_bytes < allowed - allowed / 8;
 }
 
+bool shard_has_slack(const struct shard *shard)
+{
+	if (shard->options.ceiling_bytes <= 0)
+		return true;
+	uint64_t allowed = live_bytes_allowed(shard);
+	return shard->slab.live_bytes < allowed + allowed / 8;
+}
+
 /* Whether what memory has of changed buckets reaches a share of the ceiling, and has to be stored to leave it. */
 static bool has_changes(const struct shard *shard, uint64_t share)
 {

@@ -286,6 +286,69 @@ static void what_is_forgotten_leaves_the_file(void **state)
 	close_scene(scene);
 }
 
+/* What is asked of a key. */
+enum asked { PEEKS, TRIES, SETTLES, COUNTS };
+
+static enum shard_check_state ask_for(struct scene *scene, struct shard *shard, enum asked asked, uint32_t key)
+{
+	static const uint8_t unknown[WEIR_RESERVATION_ID_BYTES] = {7};
+	struct shard_check check = {.zone = compiled_policy_zone_at(scene->compiled, 0),
+	                            .key = scene->keys[key],
+	                            .cost = 1,
+	                            .peek = asked == PEEKS,
+	                            .tries = asked == TRIES,
+	                            .settles = asked == SETTLES ? unknown : NULL};
+	shard_check_judge(shard, &check, 1, (struct check_times){start_ms, start_ms});
+	return check.state;
+}
+
+static uint64_t buckets_of(const struct shard *shard)
+{
+	struct shard_stats stats;
+	shard_stats(shard, &stats);
+	return stats.buckets;
+}
+
+/* Nothing is evicted while a frame waits: what is only looked at waits, too, before it fills memory. */
+static void what_is_only_looked_at_does_not_fill_memory_while_a_frame_waits(void **state)
+{
+	(void)state;
+	const uint8_t source[WEIR_SOURCE_ID_BYTES] = {9};
+	struct scene *scene = open_scene();
+	struct shard_options options = {.seed = 1,
+	                                .lateness_ms = -1,
+	                                .ceiling_bytes = 1 << 16,
+	                                .swap_bytes = 1 << 20,
+	                                .swap_directory = scene->directory,
+	                                .swap_changes = true};
+	for (enum asked asked = PEEKS; asked <= COUNTS; asked++) {
+		struct shard_result result;
+		struct shard *shard = shard_new(&options, scene->compiled);
+		shard_checks_begin(shard, source);
+		judge_and_evict(scene, shard, 1, 0, start_ms);
+		uint64_t before = buckets_of(shard);
+		assert_in_range(before, 1, KEYS / 4); /* most are in the file */
+		struct weir_frame frame = frame_of(scene, 0);
+		uint32_t full = 0, last = 0;
+		shard_frame_begin(shard, &frame, 1);
+		for (uint32_t i = 0; i < KEYS / 3; i++) {
+			bool is_full = ask_for(scene, shard, asked, i) == SHARD_CHECK_FULL;
+			full += is_full;
+			last = is_full ? i : last;
+		}
+		shard_frame_judge(shard, &result);
+		if (asked == COUNTS) { /* those are bounded by how many may be pending */
+			assert_int_equal(full, 0);
+		} else {
+			assert_in_range(full, KEYS / 30, KEYS / 3);
+			shard_sweep(shard, 2 * KEYS);
+			assert_int_not_equal(ask_for(scene, shard, asked, last), SHARD_CHECK_FULL);
+		}
+		shard_free(shard);
+	}
+	close_scene(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +356,7 @@ int main(void)
 		cmocka_unit_test(checks_wait_for_more_segments_one_after_another_than_at_once),
 		cmocka_unit_test(a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile),
 		cmocka_unit_test(what_is_forgotten_leaves_the_file),
+		cmocka_unit_test(what_is_only_looked_at_does_not_fill_memory_while_a_frame_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
