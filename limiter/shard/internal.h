@@ -46,6 +46,7 @@ struct lookup {
 	bool overridden;       /* an operator's override may apply to it */
 	bool settled  : 1;     /* the store is known to have no bucket for it that memory lacks */
 	bool recalled : 1;     /* its bucket came from swap for this frame */
+	bool outdated : 1;     /* it is copied, and its copy may have to be made again first */
 	bool copied;           /* checks of it are pending: its copy has to follow */
 };
 

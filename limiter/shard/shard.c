@@ -123,6 +123,8 @@ void shard_set_policy(struct shard *shard, const struct compiled_policy *compile
 	if (version <= shard->policy_version)
 		return; /* the same policy, or a restart whose checkpoint has the switch already */
 	shard->policy_version = version;
+	if (shard->checks != NULL)
+		copies_outdate(shard->checks);
 	overrides_keep_zones(&shard->overrides, is_in_force, compiled);
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
 	shard->switches[shard->switch_count++] =

@@ -3,7 +3,11 @@
  * Judges checks on copies, and keeps copies in step with what comes from the log meanwhile.
  *
  * A copy is its bucket with all of its pending checks as they were answered. What comes from the log for the bucket is
- * recorded in both; what a command does to a bucket is not undone piece by piece, but copied again.
+ * recorded in both; what a command or a policy does to a bucket is not undone piece by piece, but copied again. For one that is
+ * about a single bucket that is done at once. For the others it is done when the copy is needed, and its key and zone are at
+ * hand: a policy that begins, an override of rates that begins, for a key or a prefix (the copy is stale then), or one that has
+ * ended with the time (its rates are not those of the check). Then pending checks count under what is in force, as they will in
+ * the bucket.
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"
@@ -361,6 +365,101 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	return is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
 }
 
+/* Whether a copy is not what its bucket and its pending checks make now. @param layout  in force for its key */
+static bool is_outdated(struct shard *shard, struct copy *copy, const struct layout *layout, int64_t clock_ms)
+{
+	const struct bucket *bucket = copy_bucket(copy);
+	return copy->stale ||
+	       (bucket != NULL && bucket_scale(bucket) != layout->scale && !shard_is_forgotten(shard, bucket, clock_ms));
+}
+
+/* What a settlement that has not come back will correct: what was voided since gives nothing back. */
+static struct bucket_correction correction_now(const struct shard *shard, const struct pending_settlement *settlement,
+                                               const struct copy_event *event)
+{
+	struct bucket_correction correction = settlement->correction;
+	const struct reservation *found = reservations_find(&shard->reserved, settlement->id, event->t);
+	bool is_void = found != NULL && (!found->counts || found->thousandths != event->thousandths);
+	if (correction.more < 0 ? is_void : event->allowed)
+		correction.more = 0;
+	return correction;
+}
+
+/* Records in a copy a check, or settlement, that has not come back. */
+static void record_pending(struct shard *shard, struct copy *copy, const struct pending_check *check,
+                           const struct pending_settlement *settlement, const struct compiled_zone *zone,
+                           struct weir_span key)
+{
+	struct bucket_view view;
+	struct bucket_correction correction;
+	struct copy_event event = {.zone = zone,
+	                           .t = check->t,
+	                           .cost = check->cost,
+	                           .sent_ms = check->t,
+	                           .clock_ms = shard->clock_ms > check->t ? shard->clock_ms : check->t,
+	                           .done = check->settles,
+	                           .answer = check->blocked ? ANSWER_BLOCK : ANSWER_PASS};
+	ask_operators(shard, &event, key);
+	if (settlement != NULL) {
+		correction = correction_now(shard, settlement, &event);
+		event.correction = &correction;
+	}
+	if (!event.allowed || check->settles)
+		judge_copy(shard, copy, &event, &view);
+}
+
+/* Where no pending check was recorded, a copy is brought to the rates in force by itself, so that it is made but once. */
+static void rescale(struct shard *shard, struct copy *copy, const struct compiled_zone *zone, struct weir_span key)
+{
+	struct bucket_work work;
+	struct bucket *bucket = copy_bucket(copy);
+	struct copy_event event = {.zone = zone, .t = shard->clock_ms};
+	ask_operators(shard, &event, key);
+	if (bucket == NULL || bucket_scale(bucket) == event.layout->scale)
+		return;
+	shard_open(shard, bucket, copy->low, copy->high, event.layout, 1, &work);
+	copies_place(shard->checks, copy, work.view.bucket, work.view.layout);
+}
+
+/* Makes a copy what its bucket is with its pending checks. @param bucket  NULL: it is empty */
+static void copy_anew(struct shard *shard, uint32_t number, const struct bucket *bucket,
+                      const struct compiled_zone *zone, struct weir_span key)
+{
+	struct shard_checks *checks = shard->checks;
+	struct copy *copy = &checks->copies[number];
+	copy->stale = false;
+	if (bucket == NULL)
+		copies_empty(checks, copy);
+	else
+		copies_take(checks, copy, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
+	for (uint32_t i = 0, settled = 0, left = copy->pending; left > 0; i++) {
+		const struct pending_check *check = &checks->pending[ring_at(&checks->pending_ring, i)];
+		const struct pending_settlement *settlement =
+			check->settles ? &checks->settlements[ring_at(&checks->settlement_ring, settled++)] : NULL;
+		if (check->copy != number)
+			continue;
+		left--;
+		record_pending(shard, copy, check, settlement, zone, key);
+	}
+	rescale(shard, copy, zone, key);
+}
+
+/* A check needs a copy that is outdated. @return as find(): its bucket may have left memory meanwhile */
+static enum shard_check_state renew(struct shard *shard, const struct shard_check *check, uint64_t low, uint32_t high,
+                                    int64_t clock_ms, struct found *found)
+{
+	bool is_there;
+	struct bucket *bucket = find_bucket(shard, low, high, shard->clock_ms, &is_there);
+	enum shard_check_state state = is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
+	if (state != SHARD_CHECK_JUDGED)
+		return state;
+	copy_anew(shard, found->copy, bucket, check->zone, check->key);
+	found->bucket = copy_bucket(&shard->checks->copies[found->copy]);
+	if (found->bucket != NULL && shard_is_forgotten(shard, found->bucket, clock_ms))
+		found->bucket = NULL;
+	return SHARD_CHECK_JUDGED;
+}
+
 /* The copy of a bucket that was found; made where there is none. */
 static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t low, uint32_t high)
 {
@@ -380,8 +479,6 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	struct shard_checks *checks = shard->checks;
 	struct bucket_view view;
 	struct pending_settlement settlement;
-	event->done = true;
-	ask_operators(shard, event, check->key);
 	set_time(shard, found->bucket, times, event);
 	check->t = event->t;
 	struct override_effect effect = {.allowed = event->allowed, .thousandths = event->thousandths};
@@ -417,11 +514,17 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 	check->state = find(shard, check, low, high, clock_ms, &found);
 	if (check->state != SHARD_CHECK_JUDGED)
 		return;
+	event.done = check->settles != NULL;
+	ask_operators(shard, &event, check->key);
+	if (found.copy != NO_COPY && is_outdated(shard, &checks->copies[found.copy], event.layout, clock_ms)) {
+		check->state = renew(shard, check, low, high, clock_ms, &found);
+		if (check->state != SHARD_CHECK_JUDGED)
+			return;
+	}
 	if (check->settles != NULL) {
 		settle_one(shard, check, &found, low, high, times, &event);
 		return;
 	}
-	ask_operators(shard, &event, check->key);
 	set_time(shard, found.bucket, times, &event);
 	check->t = event.t;
 	bool tried = check->tries && peek(shard, found.bucket, &event, false, &view);
@@ -552,8 +655,15 @@ void shard_mark_copied(struct shard *shard)
 	struct shard_frame *work = &shard->work;
 	for (uint32_t i = 0; i < work->lookup_count; i++) {
 		struct lookup *lookup = &work->lookups[i];
-		lookup->copied =
-			lookup->state != LOOKUP_NONE && copies_find(shard->checks, lookup->low, lookup->high) != NO_COPY;
+		uint32_t number =
+			lookup->state == LOOKUP_NONE ? NO_COPY : copies_find(shard->checks, lookup->low, lookup->high);
+		lookup->copied = number != NO_COPY;
+		if (number == NO_COPY)
+			continue;
+		struct copy *copy = &shard->checks->copies[number];
+		const struct bucket *bucket = copy_bucket(copy);
+		lookup->outdated =
+			copy->stale || overrides_any(&shard->overrides) || (bucket != NULL && (bucket->layout & LAYOUT_SCALED));
 	}
 }
 
@@ -574,6 +684,20 @@ static struct copy_event followed(struct shard *shard, const struct lookup *look
 static struct copy *copy_of_lookup(const struct shard *shard, const struct lookup *lookup)
 {
 	return &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)];
+}
+
+/* Whatever the frame needs is in memory by now. */
+void shard_renew_copy(struct shard *shard, const struct lookup *lookup, struct weir_span key)
+{
+	struct copy_event event = {.zone = lookup->zone, .t = shard->clock_ms};
+	uint32_t number = copies_find(shard->checks, lookup->low, lookup->high);
+	ask_operators(shard, &event, key);
+	if (!is_outdated(shard, &shard->checks->copies[number], event.layout, shard->clock_ms))
+		return;
+	uint32_t ref = shard_find_ref(shard, lookup->low, lookup->high);
+	struct bucket *bucket = ref == 0 ? NULL : slab_at(&shard->slab, ref);
+	bool is_forgotten = bucket != NULL && shard_is_forgotten(shard, bucket, shard->clock_ms);
+	copy_anew(shard, number, is_forgotten ? NULL : bucket, lookup->zone, key);
 }
 
 void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
@@ -597,52 +721,11 @@ void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, c
 	judge_copy(shard, copy_of_lookup(shard, lookup), &one, &view);
 }
 
-/* What a settlement that has not come back will correct: after a lift nothing that was taken before it is left. */
-static struct bucket_correction correction_now(const struct shard *shard, const struct pending_settlement *settlement,
-                                               int64_t t)
-{
-	struct bucket_correction correction = settlement->correction;
-	const struct reservation *found = reservations_find(&shard->reserved, settlement->id, t);
-	if (correction.more < 0 && found != NULL && !found->counts)
-		correction.more = 0;
-	return correction;
-}
-
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key)
 {
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone->zone->id, key);
-	struct shard_checks *checks = shard->checks;
-	uint32_t number = checks == NULL ? NO_COPY : copies_find(checks, print.low, print.high);
-	struct bucket_view view;
+	uint32_t number = shard->checks == NULL ? NO_COPY : copies_find(shard->checks, print.low, print.high);
 	bool is_there;
-	if (number == NO_COPY)
-		return;
-	struct copy *copy = &checks->copies[number];
-	struct bucket *bucket = find_bucket(shard, print.low, print.high, shard->clock_ms, &is_there);
-	if (bucket == NULL)
-		copies_empty(checks, copy);
-	else
-		copies_take(checks, copy, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
-	for (uint32_t i = 0, settled = 0; i < checks->pending_ring.count; i++) {
-		const struct pending_check *check = &checks->pending[ring_at(&checks->pending_ring, i)];
-		const struct pending_settlement *settlement =
-			check->settles ? &checks->settlements[ring_at(&checks->settlement_ring, settled++)] : NULL;
-		if (check->copy != number)
-			continue;
-		struct bucket_correction correction;
-		struct copy_event event = {.zone = zone,
-		                           .t = check->t,
-		                           .cost = check->cost,
-		                           .sent_ms = check->t,
-		                           .clock_ms = shard->clock_ms,
-		                           .done = check->settles,
-		                           .answer = check->blocked ? ANSWER_BLOCK : ANSWER_PASS};
-		if (settlement != NULL) {
-			correction = correction_now(shard, settlement, check->t);
-			event.correction = &correction;
-		}
-		ask_operators(shard, &event, key);
-		if (!event.allowed || check->settles)
-			judge_copy(shard, copy, &event, &view);
-	}
+	if (number != NO_COPY)
+		copy_anew(shard, number, find_bucket(shard, print.low, print.high, shard->clock_ms, &is_there), zone, key);
 }

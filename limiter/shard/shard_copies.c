@@ -204,11 +204,25 @@ uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint32_t high)
 	struct copy *copy = &checks->copies[number];
 	copy->low = low;
 	copy->high = high;
+	copy->stale = false;
 	copy->outside = NULL;
 	copy->bytes = copy->pending = 0;
 	checks->used++;
 	put_slot(checks, number);
 	return number;
+}
+
+void copies_outdate(struct shard_checks *checks)
+{
+	for (uint32_t i = 0; i < checks->copy_count; i++)
+		checks->copies[i].stale = true;
+}
+
+void copies_outdate_one(struct shard_checks *checks, uint64_t low, uint32_t high)
+{
+	uint32_t number = copies_find(checks, low, high);
+	if (number != NO_COPY)
+		checks->copies[number].stale = true;
 }
 
 /* Frees a slot; those behind it move up where a search would not find them any more. */

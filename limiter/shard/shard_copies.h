@@ -15,6 +15,7 @@ enum {
 struct copy {
 	uint64_t low; /* fingerprint */
 	uint32_t high;
+	bool stale;             /* its pending checks count otherwise now: it is copied again when it is needed */
 	struct bucket *outside; /* a block of its own, for a bucket that is larger; NULL: it is inside, or empty */
 	uint32_t bytes;         /* of the block, 0: an empty bucket */
 	uint32_t pending;       /* checks of it that have not come back; 0: the copy is free */
@@ -123,6 +124,11 @@ bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct la
 /** Makes it a copy of an empty bucket. */
 void copies_empty(struct shard_checks *checks, struct copy *copy);
 
+/** All copies are stale. */
+void copies_outdate(struct shard_checks *checks);
+/** That of a bucket is, if there is one. */
+void copies_outdate_one(struct shard_checks *checks, uint64_t low, uint32_t high);
+
 /** @param settlement  what it settles; NULL: nothing */
 void pending_push(struct shard_checks *checks, const struct pending_check *check,
                   const struct pending_settlement *settlement);
@@ -134,8 +140,10 @@ void checks_free(struct shard_checks *checks);
 
 /* ---- shard_check.c ---- */
 
-/** Finds out which lookups of the waiting frame have copies. */
+/** Finds out which lookups of the waiting frame have copies, and which of these may be outdated. */
 void shard_mark_copied(struct shard *shard);
+/** Before an event of the frame is judged: copies the bucket again, if that is so. */
+void shard_renew_copy(struct shard *shard, const struct lookup *lookup, struct weir_span key);
 /** Records in a bucket's copy what the frame's event did to the bucket. @param bits  its verdict */
 void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
                   unsigned bits);

@@ -248,6 +248,8 @@ static inline __attribute__((always_inline)) void judge_events(struct shard *sha
 			}
 			bool done = set->zones[j].done;
 			struct bucket_verdict verdict;
+			if (__builtin_expect(lookup->outdated, 0))
+				shard_renew_copy(shard, lookup, frame->keys[event->key]);
 			if (answered && done) {
 				judge_settlement(shard, lookup, i, pair, named);
 				continue;
@@ -283,6 +285,8 @@ static inline __attribute__((always_inline)) void judge_in_zone(struct shard *sh
 		struct bucket_verdict verdict;
 		shard_look_ahead(shard, place);
 		settle(shard, lookup);
+		if (follow && __builtin_expect(lookup->outdated, 0))
+			shard_renew_copy(shard, lookup, work->frame->keys[events[i].key]);
 		judge_pair(shard, lookup, zone, &events[i], false, ANSWER_NONE, clock_s, &verdict);
 		if (follow && lookup->copied)
 			shard_follow(shard, lookup, &events[i], false, verdict.bits);

@@ -107,15 +107,19 @@ void shard_open_reservation(struct shard *shard, const struct lookup *lookup, co
 void shard_void_bucket(struct shard *shard, uint64_t low, uint32_t high)
 {
 	reservations_void_bucket(&shard->reserved, low, high);
-	if (shard->checks != NULL)
-		reservations_void_bucket(&shard->checks->open, low, high);
+	if (shard->checks == NULL)
+		return;
+	reservations_void_bucket(&shard->checks->open, low, high);
+	copies_outdate_one(shard->checks, low, high);
 }
 
 void shard_void_zone(struct shard *shard, uint32_t zone_id)
 {
 	reservations_void_zone(&shard->reserved, zone_id);
-	if (shard->checks != NULL)
-		reservations_void_zone(&shard->checks->open, zone_id);
+	if (shard->checks == NULL)
+		return;
+	reservations_void_zone(&shard->checks->open, zone_id);
+	copies_outdate(shard->checks);
 }
 
 static bool limits_stay(const struct weir_zone *zone, const struct weir_zone *next)

@@ -25,7 +25,10 @@ bool shard_settle(struct shard *shard, struct lookup *lookup, const struct weir_
 void shard_open_reservation(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event,
                             int64_t ttl_ms, unsigned bits, bool is_own);
 
-/** What reservations of a bucket, or of all of a zone, took is gone: they give nothing back. */
+/**
+ * What reservations of a bucket, or of all of a zone, took is gone, or counts at other rates: they give nothing back. Copies
+ * that may have been given something are made again.
+ */
 void shard_void_bucket(struct shard *shard, uint64_t low, uint32_t high);
 void shard_void_zone(struct shard *shard, uint32_t zone_id);
 

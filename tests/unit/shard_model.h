@@ -175,17 +175,15 @@ static inline bool model_forgotten(const struct model *model, const struct model
 	return model->clock_ms > (quiet > blocked ? quiet : blocked);
 }
 
-static inline struct model_bucket *model_find(struct model *model, const struct weir_zone *zone, struct weir_span key)
+/* As it is, even if it is forgotten; an empty one if there is none. */
+static inline struct model_bucket *model_look(struct model *model, const struct weir_zone *zone, struct weir_span key)
 {
 	uint64_t hash = weir_hash64(key.at, key.length) + zone->id * 7919u;
 	struct model_bucket **chain = &model->chains[hash % MODEL_CHAINS];
 	for (struct model_bucket *bucket = *chain; bucket != NULL; bucket = bucket->next) {
 		struct weir_span own = {.at = bucket->key, .length = bucket->key_length};
-		if (bucket->zone_id == zone->id && weir_span_equal(own, key)) {
-			if (model_forgotten(model, bucket))
-				model_empty(bucket, zone);
+		if (bucket->zone_id == zone->id && weir_span_equal(own, key))
 			return bucket;
-		}
 	}
 	struct model_bucket *bucket = weir_alloc(1, sizeof *bucket);
 	bucket->zone_id = zone->id;
@@ -194,6 +192,14 @@ static inline struct model_bucket *model_find(struct model *model, const struct 
 	bucket->next = *chain;
 	*chain = bucket;
 	model_empty(bucket, zone);
+	return bucket;
+}
+
+static inline struct model_bucket *model_find(struct model *model, const struct weir_zone *zone, struct weir_span key)
+{
+	struct model_bucket *bucket = model_look(model, zone, key);
+	if (model_forgotten(model, bucket))
+		model_empty(bucket, zone);
 	return bucket;
 }
 

@@ -400,6 +400,50 @@ static inline void scene_answer(struct scene *scene, struct scene_frame *out)
 	scene_reserve(scene, out);
 }
 
+/* One more event of one zone, with an answer. */
+static inline void scene_add(struct scene_frame *open, uint32_t zone_id, bool done, struct weir_span key,
+                             struct weir_frame_event event, int answer)
+{
+	struct weir_frame *frame = &open->frame;
+	uint32_t k = 0, z = 0;
+	while (k < frame->key_count && !weir_span_equal(open->keys[k], key))
+		k++;
+	while (z < frame->zone_set_count && (open->zones[z][0].id != zone_id || open->zones[z][0].done != done))
+		z++;
+	if (k == SCENE_KEYS || z == SCENE_SETS || frame->event_count == SCENE_EVENTS)
+		abort();
+	if (k == frame->key_count) {
+		memcpy(open->key_bytes[k], key.at, key.length);
+		open->keys[k] = (struct weir_span){open->key_bytes[k], key.length};
+		frame->key_count++;
+	}
+	if (z == frame->zone_set_count) {
+		open->zones[z][0] = (struct weir_frame_zone){.id = zone_id, .done = done};
+		open->sets[z] = (struct weir_frame_zone_set){.zones = open->zones[z], .count = 1};
+		frame->zone_set_count++;
+	}
+	open->answers[frame->pair_count / 2] |= (uint8_t)(answer << (frame->pair_count % 2 * 4));
+	event.key = k;
+	event.zone_set = z;
+	open->events[frame->event_count++] = event;
+	frame->pair_count++;
+}
+
+/* A frame whose arrays are its own, wherever it lies now. */
+static inline void scene_close(struct scene_frame *frame)
+{
+	frame->frame.keys = frame->keys;
+	frame->frame.zone_sets = frame->sets;
+	frame->frame.events = frame->events;
+	for (uint32_t i = 0; i < frame->frame.key_count; i++)
+		frame->keys[i].at = frame->key_bytes[i];
+	for (uint32_t i = 0; i < frame->frame.zone_set_count; i++)
+		frame->sets[i].zones = frame->zones[i];
+	frame->frame.reservations = frame->reservations;
+	if (frame->frame.verdicts != NULL)
+		frame->frame.verdicts = frame->answers;
+}
+
 static inline struct scene scene_new(uint64_t seed)
 {
 	struct scene scene = {.random = {seed * UINT64_C(0x9e3779b97f4a7c15) + 1}};
