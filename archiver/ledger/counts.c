@@ -11,7 +11,6 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -37,11 +36,13 @@ struct counts {
 	struct entry *index;
 	size_t mask;            /* of the index's size, a power of two */
 	struct weir_text names; /* buckets' bytes */
+	uint64_t seed; /* secret: keys are what clients make of them, and would else meet in one place of the index */
 };
 
 struct counts *counts_new(void)
 {
 	struct counts *counts = weir_alloc(1, sizeof *counts);
+	(void)!getrandom(&counts->seed, sizeof counts->seed, 0);
 	counts->index = weir_alloc(INDEX_LEAST, sizeof *counts->index);
 	counts->mask = INDEX_LEAST - 1;
 	weir_text_reserve(&counts->names, 1); /* so that a bucket without bytes has an address, too */
@@ -58,19 +59,9 @@ void counts_free(struct counts *counts)
 	free(counts);
 }
 
-/* Keys are what clients make of them: who knew the seed could have all of his meet in one place of the index. */
-static uint64_t seed;
-
-static void draw_seed(void)
+uint64_t counts_hash(const struct counts *counts, struct weir_span bucket)
 {
-	(void)!getrandom(&seed, sizeof seed, 0);
-}
-
-uint64_t counts_hash(struct weir_span bucket)
-{
-	static pthread_once_t drawn = PTHREAD_ONCE_INIT;
-	pthread_once(&drawn, draw_seed);
-	return XXH3_64bits_withSeed(bucket.at, bucket.length, seed);
+	return XXH3_64bits_withSeed(bucket.at, bucket.length, counts->seed);
 }
 
 /* The finalizer of splitmix64: zones and hours are small numbers, and near each other. */

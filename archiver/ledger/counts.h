@@ -19,14 +19,14 @@ struct counts *counts_new(void);
 /** NULL is fine. */
 void counts_free(struct counts *counts);
 
-/** A bucket's hash, available once for all of its events in a frame. */
-uint64_t counts_hash(struct weir_span bucket);
+/** A bucket's hash in these counts, once for all of its events in a frame. */
+uint64_t counts_hash(const struct counts *counts, struct weir_span bucket);
 
 /**
  * Adds events of one bucket and hour in one zone.
  *
  * @param bucket   copied if it is new
- * @param hash     counts_hash(bucket)
+ * @param hash     counts_hash(counts, bucket)
  * @param hour_ms  the beginning of the events' hour
  */
 void counts_add(struct counts *counts, uint32_t zone, struct weir_span bucket, uint64_t hash, int64_t hour_ms,

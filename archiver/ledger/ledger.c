@@ -163,7 +163,7 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 	bool keeps = histories_any(histories, frame->policy_version);
 	uint64_t *hashes = weir_alloc(frame->key_count + 1, sizeof *hashes);
 	for (uint32_t i = 0; i < frame->key_count; i++)
-		hashes[i] = counts_hash(frame->keys[i]);
+		hashes[i] = counts_hash(ledger->counts, frame->keys[i]);
 	uint32_t pair = 0, run = 0;
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];

@@ -288,7 +288,8 @@ static void receive(struct scene *scene, uint32_t number)
 {
 	struct ledger *ledger = scene->partitions[number].ledger;
 	struct weir_span key = weir_span_of("k");
-	counts_add(ledger->counts, number, key, counts_hash(key), 0, ledger->positions[WEIR_TOPIC_JUDGED].next + 1, 0, 0);
+	counts_add(ledger->counts, number, key, counts_hash(ledger->counts, key), 0,
+	           ledger->positions[WEIR_TOPIC_JUDGED].next + 1, 0, 0);
 	ledger->positions[WEIR_TOPIC_JUDGED].next++;
 	ledger->changed = true;
 }

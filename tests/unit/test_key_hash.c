@@ -211,7 +211,7 @@ static void a_batch_has_no_key_in_clear(void **state)
 	char digits[WEIR_KEY_HASH_BYTES], name[8];
 	for (int i = 0; i < 50; i++) {
 		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "u%d", i)};
-		counts_add(ledger->counts, 1, key, counts_hash(key), 0, 1, 0, 0);
+		counts_add(ledger->counts, 1, key, counts_hash(ledger->counts, key), 0, 1, 0, 0);
 	}
 	for (int shadow = 0; shadow < 2; shadow++) {
 		add_decision(ledger, "u7", shadow);

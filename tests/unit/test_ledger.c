@@ -82,7 +82,7 @@ static void counts_equal_a_list(void **state)
 			uint32_t zone = 1 + (uint32_t)(rand() % zones);
 			int64_t hour_ms = (int64_t)(rand() % hours - 1) * WEIR_HOUR_MS;
 			bool blocked = rand() % 3 == 0, late = rand() % 9 == 0;
-			counts_add(counts, zone, bucket, counts_hash(bucket), hour_ms, !blocked, blocked, late);
+			counts_add(counts, zone, bucket, counts_hash(counts, bucket), hour_ms, !blocked, blocked, late);
 			model_add(&model, zone, bucket, hour_ms, blocked, late);
 		}
 		require_equal(counts, &model);
@@ -118,8 +118,7 @@ static size_t judged_message(uint64_t offset, char *out)
 	struct weir_span key = weir_span_of("u1");
 	weir_frame_begin(writer, source, 1, 7200000, 0);
 	for (uint64_t position = 1; position <= 2; position++)
-		assert_int_equal(
-			weir_frame_add(writer, key, counts_hash(key), 7200000 + (int64_t)position, position, 1, &zone, 1), WEIR_OK);
+		assert_int_equal(weir_frame_add(writer, key, 1, 7200000 + (int64_t)position, position, 1, &zone, 1), WEIR_OK);
 	struct weir_span message = weir_frame_finish(writer, 9000000);
 	const uint8_t verdicts = WEIR_VERDICT_LATE | WEIR_VERDICT_BLOCK << 4;
 	size_t length = weir_frame_judged(message, offset, &verdicts, 2, out);
@@ -286,8 +285,8 @@ static void a_batch_sums_what_ledgers_have(void **state)
 		int zone = rand() % ZONES, hour = rand() % HOURS, ledger = rand() % 2, number = rand() % KEYS;
 		char name[16];
 		struct weir_span key = {name, (uint32_t)snprintf(name, sizeof name, "%d-%02d", ledger, number)};
-		counts_add(ledgers[ledger]->counts, (uint32_t)zone, key, counts_hash(key), hour * (int64_t)WEIR_HOUR_MS, 1, 2,
-		           3);
+		counts_add(ledgers[ledger]->counts, (uint32_t)zone, key, counts_hash(ledgers[ledger]->counts, key),
+		           hour * (int64_t)WEIR_HOUR_MS, 1, 2, 3);
 		model[zone][hour]++;
 		days[zone][ledger * KEYS + number][hour / 24]++;
 	}

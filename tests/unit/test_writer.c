@@ -85,7 +85,8 @@ static void give(struct scene *scene)
 	struct weir_span key = weir_span_of("k");
 	for (uint32_t i = 0; i < PARTITIONS; i++) {
 		for (int hour = 0; hour < HOURS; hour++)
-			counts_add(scene->ledgers[i]->counts, i, key, counts_hash(key), hour * (int64_t)WEIR_HOUR_MS, 1, 0, 0);
+			counts_add(scene->ledgers[i]->counts, i, key, counts_hash(scene->ledgers[i]->counts, key),
+			           hour * (int64_t)WEIR_HOUR_MS, 1, 0, 0);
 		writer_give(scene->writers[i % WRITERS], scene->ledgers[i]);
 	}
 	for (uint32_t i = WRITERS; i-- > 0;)

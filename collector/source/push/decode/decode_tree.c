@@ -9,7 +9,7 @@
 enum {
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
-	NODES_MOST = 1 << 21, /* objects and arrays of a document: an empty one of two bytes needs some two hundred */
+	NODES_MOST = 1 << 21,  /* objects and arrays of a document: an empty one of two bytes needs some two hundred */
 	VALUES_MOST = 1 << 22, /* that stand behind another in one: a text of two bytes needs some ninety */
 };
 
