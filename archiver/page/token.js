@@ -44,12 +44,13 @@ function ask(refused) {
     dialog.oncancel = (event) => event.preventDefault();
     dialog.onclose = () => {
       const text = field.value.trim();
-      // Chats add unseen letters and other quotes, which no request can carry.
-      if (text && !/^[\x21-\x7e]+$/.test(text)) refuse("A token has only letters, digits and signs of ASCII, without blanks. Enter it again.");
-      else if (text) {
+      if (/^[\x20-\x7e]+$/.test(text)) {
         keep(text);
         return resolve();
       }
+      // Chats add unseen letters and other quotes, which no request can carry.
+      if (text) refuse("A token has only letters, digits and signs of ASCII. Enter it again.");
+      field.value = "";
       return dialog.showModal();
     };
   });

@@ -253,8 +253,8 @@ uint64_t shard_index_bytes(const struct shard *shard);
 bool shard_has_room(const struct shard *shard);
 
 /**
- * Whether there is room for what is looked at and left alone, while a frame waits and nothing can be evicted: as much beyond
- * what may be live as is left for pages that are not full.
+ * Whether there is room for what is looked at and left alone, while a frame waits and nothing can be evicted: an eighth
+ * beyond what may be live, of what is left for pages that are not full.
  */
 bool shard_has_slack(const struct shard *shard);
 

@@ -228,7 +228,7 @@ static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint32_t hi
 	return shard_is_forgotten(shard, bucket, clock_ms) ? NULL : bucket;
 }
 
-/* Those whose segments were loaded: whoever waited has been asked again since, or waits for more. */
+/* Those whose segments were loaded. Whoever waited has been asked again, or is told once more what to load. */
 static void forget_loaded(struct shard_checks *checks)
 {
 	uint32_t kept = 0;
@@ -432,7 +432,10 @@ static void copy_anew(struct shard *shard, uint32_t number, const struct bucket 
 		copies_empty(checks, copy);
 	else
 		copies_take(checks, copy, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
-	for (uint32_t i = 0, settled = 0, left = copy->pending; left > 0; i++) {
+	bool all = (int32_t)(copy->first_pending - checks->pending_ring.popped) >= 0; /* its first is still there */
+	uint32_t i = all ? copy->first_pending - checks->pending_ring.popped : 0;
+	uint32_t settled = all ? copy->first_settlement - checks->settlement_ring.popped : 0;
+	for (uint32_t left = copy->pending; left > 0; i++) {
 		const struct pending_check *check = &checks->pending[ring_at(&checks->pending_ring, i)];
 		const struct pending_settlement *settlement =
 			check->settles ? &checks->settlements[ring_at(&checks->settlement_ring, settled++)] : NULL;

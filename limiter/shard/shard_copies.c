@@ -258,7 +258,8 @@ static void *make_room_in(struct ring *ring, void *array, uint32_t least, size_t
 {
 	if (ring->count < ring->room)
 		return array;
-	struct ring grown = {.count = ring->count, .room = ring->room == 0 ? least : 2 * ring->room};
+	struct ring grown = {
+		.count = ring->count, .room = ring->room == 0 ? least : 2 * ring->room, .popped = ring->popped};
 	char *to = weir_alloc(grown.room, bytes);
 	for (uint32_t i = 0; i < ring->count; i++)
 		memcpy(to + i * bytes, (const char *)array + ring_at(ring, i) * bytes, bytes);
@@ -277,7 +278,10 @@ void pending_push(struct shard_checks *checks, const struct pending_check *check
 	*pushed = *check;
 	pushed->tag = (uint32_t)copy->low;
 	pushed->settles = settlement != NULL;
-	copy->pending++;
+	if (copy->pending++ == 0) {
+		copy->first_pending = ring->popped + ring->count - 1;
+		copy->first_settlement = settlements->popped + settlements->count;
+	}
 	if (settlement == NULL)
 		return;
 	checks->settlements =
@@ -289,6 +293,7 @@ static void pop(struct ring *ring)
 {
 	ring->head = ring_at(ring, 1);
 	ring->count--;
+	ring->popped++;
 }
 
 void pending_pop(struct shard_checks *checks, uint32_t count)

@@ -19,6 +19,7 @@ struct copy {
 	struct bucket *outside; /* a block of its own, for a bucket that is larger; NULL: it is inside, or empty */
 	uint32_t bytes;         /* of the block, 0: an empty bucket */
 	uint32_t pending;       /* checks of it that have not come back; 0: the copy is free */
+	uint32_t first_pending, first_settlement; /* numbers in their rings: none of this copy is before them */
 	_Alignas(struct bucket) uint8_t inside[COPY_INSIDE_BYTES];
 };
 
@@ -52,6 +53,7 @@ struct pending_settlement {
 /* Which elements of an array are in use, oldest first. */
 struct ring {
 	uint32_t head, count, room; /* room: 0 or a power of two */
+	uint32_t popped;            /* elements that have left it: their numbers, modulo 2^32, go on from there */
 };
 
 static inline uint32_t ring_at(const struct ring *ring, uint32_t i)

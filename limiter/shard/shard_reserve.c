@@ -113,13 +113,18 @@ void shard_void_bucket(struct shard *shard, uint64_t low, uint32_t high)
 	copies_outdate_one(shard->checks, low, high);
 }
 
-void shard_void_zone(struct shard *shard, uint32_t zone_id)
+static void void_zone(struct shard *shard, uint32_t zone_id)
 {
 	reservations_void_zone(&shard->reserved, zone_id);
-	if (shard->checks == NULL)
-		return;
-	reservations_void_zone(&shard->checks->open, zone_id);
-	copies_outdate(shard->checks);
+	if (shard->checks != NULL)
+		reservations_void_zone(&shard->checks->open, zone_id);
+}
+
+void shard_void_zone(struct shard *shard, uint32_t zone_id)
+{
+	void_zone(shard, zone_id);
+	if (shard->checks != NULL)
+		copies_outdate(shard->checks);
 }
 
 static bool limits_stay(const struct weir_zone *zone, const struct weir_zone *next)
@@ -136,6 +141,6 @@ void shard_void_changed(struct shard *shard, const struct compiled_policy *next)
 		const struct weir_zone *zone = compiled_policy_zone_at(shard->compiled, i)->zone;
 		const struct compiled_zone *after = compiled_policy_zone(next, zone->id);
 		if (!limits_stay(zone, after != NULL ? after->zone : NULL))
-			shard_void_zone(shard, zone->id);
+			void_zone(shard, zone->id); /* a policy outdates all copies */
 	}
 }

@@ -673,6 +673,5 @@ def test_gateways_that_are_too_many_are_told(place):
         assert to in named and targets[63] in named and targets[64] not in named, report
 
 
-
 if __name__ == "__main__":
     cases.main(globals())

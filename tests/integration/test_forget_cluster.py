@@ -51,7 +51,9 @@ def counts(servers, bucket):
 
 def run_forget(roles, *words, code=DONE, **sections):
     """`weir forget`: what it says."""
-    config = roles.place.write("forget.json", json.dumps(roles.sections(**sections)))
+    merged = roles.sections(**sections)
+    merged["archiver"] = {name: value for name, value in merged["archiver"].items() if value is not None}
+    config = roles.place.write("forget.json", json.dumps(merged))
     run = roles.place.run("forget", *words, "--config", config)
     assert run.code() == code, (words, run.code(), run.said(), run.out())
     return run
@@ -123,10 +125,11 @@ def test_what_waits_is_said_and_done_later(place):
         assert archiver.stop() == DONE
         for seconds in (2, 10, 50):  # of which the limiter may need some
             # the archiver has a configuration of its own
-            done = forget(roles, "ann", "--timeout", f"{seconds}s", code=FAILED, archiver={"enabled": False})
+            done = forget(roles, "ann", "--timeout", f"{seconds}s", code=FAILED, archiver={"enabled": None})
             if "no archiver" in done["left"]:
                 break
         assert not done["done"] and "zone site: no archiver has stored partition" in done["left"], done
+        assert forget(roles, "joe", "--timeout", "4m", archiver={"enabled": False})["done"], "there is none any more"
         assert limiter.stop() == DONE
         words = run_forget(roles, "ann", "--timeout", "300ms", code=FAILED).out().decode()
         assert "NOT DONE YET:\nzone site: no limiter's checkpoint covers partition" in words, words

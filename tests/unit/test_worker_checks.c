@@ -481,7 +481,7 @@ static void a_durable_answer_waits_for_the_acknowledgement(void **state)
 	callers_free(callers);
 }
 
-enum { PAIRS = 20000, EDGE_ROUNDS = 6 };
+enum { PAIRS = 200000, PAIRS_OF_ROUND = 30000, EDGE_ROUNDS = 6 };
 
 /* Keys of two partitions of one worker, and what was made of the last pair. */
 static struct {
@@ -509,7 +509,7 @@ static void ask_pairs(struct desk *desk)
 	bool passed = true;
 	while (weir_monotonic_ms() < pairs.from_ms)
 		continue;
-	while (passed && pairs.used < PAIRS) {
+	for (uint32_t end = pairs.used + PAIRS_OF_ROUND; passed && pairs.used < end;) {
 		struct check_ask asks[2];
 		for (int i = 0; i < 2; i++)
 			asks[i] = (struct check_ask){
@@ -551,6 +551,8 @@ static void all_or_none_count_at_the_edge_of_a_stall(void **state)
 		weir_wake_up(desk->wake);
 		AWAIT(desk->act == NULL);
 		faults.withheld = 0;
+		if (pairs.used == first + PAIRS_OF_ROUND && pairs.answers[0].outcome == CHECK_PASSED)
+			continue; /* on a busy machine the frames were sent too late for as many pairs to reach the edge */
 		for (int i = 0; i < 2 && pairs.used > first; i++)
 			assert_int_equal(pairs.answers[i].outcome, CHECK_UNAVAILABLE);
 		for (uint32_t pair = pairs.used - 1; pair >= first && pair + 3 > pairs.used; pair--) {

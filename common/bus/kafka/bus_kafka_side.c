@@ -93,10 +93,11 @@ static void purge(struct bus_kafka_side *side)
 /* What has no handle is dropped and counted. */
 static void tell_lost(struct bus_kafka_side *side, const char *words)
 {
-	weir_notice_log(&side->lost, side->bus->log, WEIR_LOG_WARNING, "bus",
-	                "dead letters and shadow decisions are dropped and counted (weir_topic_dropped_messages_total) until "
-	                "there is another connection for them: %s (runbook: broker-away)",
-	                words);
+	weir_notice_log(
+		&side->lost, side->bus->log, WEIR_LOG_WARNING, "bus",
+		"dead letters and shadow decisions are dropped and counted (weir_topic_dropped_messages_total) until "
+		"there is another connection for them: %s (runbook: broker-away)",
+		words);
 }
 
 static void close_handle(struct bus_kafka_side *side)
@@ -143,7 +144,8 @@ static bool open_handle(struct bus_kafka_side *side)
 	(void)rd_kafka_conf_set(conf, "enable.gapless.guarantee", "false", words, sizeof words);
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
 	if (weir_kafka_open(side->bus->kafka, RD_KAFKA_PRODUCER, conf, &side->handle, &error) != WEIR_OK) {
-		tell_lost(side, error.text); /* as the producer beside it was opened, there are too few threads or descriptors */
+		/* As the producer beside it was opened, there are too few threads or descriptors. */
+		tell_lost(side, error.text);
 		return false;
 	}
 	side->queue = rd_kafka_queue_get_main(side->handle);

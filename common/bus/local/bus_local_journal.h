@@ -93,7 +93,7 @@ struct weir_bus_journal {
 	bool pausing;                      /* the thread waits for `next_sync`, and is not woken for each message */
 	bool hurried;                      /* somebody waits for a message of the queue */
 	bool stopping;
-	bool published; /* something, since it was opened: whoever reads has had the time to say so */
+	bool published;                       /* something, since it was opened: whoever reads has had the time to say so */
 	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
 	int64_t busy_ms; /* monotonic: since when the thread is at the disk; 0: it waits for messages */
 

@@ -247,7 +247,7 @@ static bool oldest_may_go(const struct weir_bus_journal *journal)
 	bool full = journal->problem[0] != '\0'; /* a disk that takes no more: what was read gives way */
 	if (read_by_some)
 		return full || bytes - journal->segments[0]->length >= (uint64_t)journal->options.read_bytes;
-	return journal->published && bytes > (uint64_t)journal->options.retention_bytes;
+	return (journal->published || full) && bytes > (uint64_t)journal->options.retention_bytes;
 }
 
 uint32_t weir_bus_journal_trim(struct weir_bus_journal *journal)

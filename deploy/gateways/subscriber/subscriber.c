@@ -419,8 +419,8 @@ static void look_at_clock(struct subscriber *subscriber)
 		weir_log(subscriber->options.log, WEIR_LOG_WARNING, "clock",
 		         "the clock of this machine was set %s by %lld s: %s (runbook: clock)",
 		         step_ms > 0 ? "forward" : "back", (llabs(step_ms) + 500) / 1000,
-		         step_ms < 0   ? "blocks may have ended too soon, so the decisions are read from the beginning, and new "
-		                         "ones reach the list once that is done"
+		         step_ms < 0 ? "blocks may have ended too soon, so the decisions are read from the beginning, and new "
+		                       "ones reach the list once that is done"
 		         : counts_down ? "the list is written again, with the time that is left of each block"
 		                       : "blocks end by it from now on");
 	if (step_ms > 0)

@@ -37,13 +37,13 @@ typedef void target_seen(void *context, struct weir_span entry);
 
 struct target_ops {
 	const char *kind;
-	int64_t interval_ms;    /* at least so long between two changes on the average, unless one is told otherwise */
-	int64_t burst;          /* so many changes may come at once after a time without any; 0 is one */
-	bool keeps_json;        /* wants the decisions' text */
-	bool copies_only;       /* knows no changes: whatever changed, the whole table is copied */
-	bool wants_each;        /* every change by itself, however fast they come */
-	bool may_reload;        /* runs a command after each copy */
-	bool counts_down;       /* its entries end by themselves, when the time is over that was left as they were written */
+	int64_t interval_ms; /* at least so long between two changes on the average, unless one is told otherwise */
+	int64_t burst;       /* so many changes may come at once after a time without any; 0 is one */
+	bool keeps_json;     /* wants the decisions' text */
+	bool copies_only;    /* knows no changes: whatever changed, the whole table is copied */
+	bool wants_each;     /* every change by itself, however fast they come */
+	bool may_reload;     /* runs a command after each copy */
+	bool counts_down;    /* its entries end by themselves, when the time is over that was left as they were written */
 	int64_t check_after_ms; /* how often its list is looked at */
 
 	/**

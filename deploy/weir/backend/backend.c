@@ -100,7 +100,7 @@ static enum weir_status look(struct backend *backend, struct weir_error *error)
 static enum weir_status open_log(struct backend *backend, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
-	/* What is kept, weir run knows by its configuration: a command deletes nothing. */
+	/* What is kept, weir run knows by its configuration: a command deletes nothing by another one's. */
 	struct weir_bus_local_options options = {.retention_bytes = INT64_MAX, .explain_bytes = INT64_MAX};
 	if (backend->config != NULL)
 		options.segment_bytes = backend->config->bus.segment_bytes;

@@ -239,14 +239,19 @@ static enum weir_status find_ends(const struct forget *forget, struct forget_zon
 	return status;
 }
 
+static bool says_archiver(const struct weir_config *config)
+{
+	return json_object_get(json_object_get(weir_json_root(config->document).value, "archiver"), "enabled") != NULL;
+}
+
 bool forget_is_archived(const struct forget *forget)
 {
 	const struct backend *backend = &forget->backend;
 	struct weir_partition_state state;
 	struct weir_error ignored; /* who cannot read this cannot read the rest, and says so */
 	uint32_t partitions;
-	/* A cluster's archiver may have another configuration. */
-	if (backend->config != NULL && (backend->config->archiver.enabled || backend->kind != BACKEND_CLUSTER))
+	/* A cluster's archiver may have another configuration than one that does not say whether there is any. */
+	if (backend->config != NULL && (says_archiver(backend->config) || backend->kind != BACKEND_CLUSTER))
 		return backend->config->archiver.enabled;
 	if (backend_partitions(backend, &partitions, &ignored) != WEIR_OK)
 		return true;

@@ -513,6 +513,8 @@ static bool reload(struct follow *follow)
 	struct weir_config *next;
 	uint64_t before = follow->policy_version;
 	bool others = false;
+	/* Checks have changed lists also where the configuration is no good. What cannot be read is told, and stays as it was. */
+	(void)!weir_exempt_lists_refresh(follow->options->lists, policy_registry_policy(follow->registry, before), &error);
 	if (collector_policy_version(follow->collector) == before)
 		weir_exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);

@@ -29,7 +29,7 @@ void spared_deinit(struct spared *spared);
 
 /**
  * Adds whom operators let go: the keys and networks of the lifts and allows in the log of a state directory, whose weir
- * may be running. Who is allowed no longer, or is forgotten, is not one of them.
+ * may be running. Whose allow a command has ended, or who is forgotten, is not one of them.
  *
  * @param zone      its keys are made of as many values
  * @param of_zone   commands of this zone alone; NULL: of any

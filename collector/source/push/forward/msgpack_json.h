@@ -65,7 +65,7 @@ WEIR_MUST_USE enum weir_status msgpack_skip(struct msgpack *from);
 
 /* How far the end of a value has been looked for. Zero-initialised: not at all. */
 struct msgpack_extent {
-	size_t seen;    /* bytes of it that are known to belong to it; some of them may be still to come */
+	size_t seen;        /* bytes of it that are known to belong to it; some of them may be still to come */
 	uint64_t announced; /* values that are still to come, all levels together */
 	uint32_t depth;     /* of what is open */
 	uint64_t left[MSGPACK_DEPTH_MAX]; /* values that each of them still needs */
