@@ -25,10 +25,20 @@ static struct weir_times open_entries(const struct weir_limit_view *view)
 	return times;
 }
 
-/* Entries before the newest N. */
+static bool is_empty(const struct weir_limit_view *view)
+{
+	return weir_bytes_get(view->fixed, view->shape->times.count_bytes) == 0;
+}
+
+/*
+ * Entries before the newest N. Without an entry there are none: a reservation may have given back the last one, and nothing
+ * would say when those before it leave.
+ */
 static uint32_t more_of(const struct weir_limit_view *view)
 {
-	return view->apart ? (uint32_t)weir_bytes_get(view->fixed + view->shape->fixed_bytes[1], MORE_BYTES) : 0;
+	if (!view->apart || is_empty(view))
+		return 0;
+	return (uint32_t)weir_bytes_get(view->fixed + view->shape->fixed_bytes[1], MORE_BYTES);
 }
 
 static void set_more(const struct weir_limit_view *view, uint64_t more)
@@ -85,10 +95,10 @@ static enum weir_limit_recorded record(const struct weir_limit_view *view, int64
 		return WEIR_LIMIT_NEEDS_RUNS;
 	if (weir_times_wanted(&times, count) > times.room)
 		return WEIR_LIMIT_NEEDS_ROOM;
-	uint32_t before = times.length;
+	uint64_t entries = UINT64_C(1) + more_of(view) + times.length;
 	weir_times_add(&times, t, count);
 	weir_times_close(&times);
-	set_more(view, UINT64_C(1) + more_of(view) + before - times.length);
+	set_more(view, entries - times.length);
 	return WEIR_LIMIT_RECORDED;
 }
 
@@ -142,11 +152,6 @@ static void copy(const struct weir_limit_view *to, const struct weir_limit_view 
 	weir_times_copy(&target, &source);
 	weir_times_close(&target);
 	set_more(to, more_of(from));
-}
-
-static bool is_empty(const struct weir_limit_view *view)
-{
-	return weir_bytes_get(view->fixed, view->shape->times.count_bytes) == 0;
 }
 
 static bool check(const struct weir_limit_view *view)

@@ -400,6 +400,8 @@ static inline bool model_take_entry(struct model_limit *state, int64_t t, int64_
 		if (state->costs[i] > 0)
 			return true;
 		state->count--;
+		if (state->count == 0)
+			state->more = 0;
 		memmove(state->times + i, state->times + i + 1, (state->count - i) * sizeof *state->times);
 		memmove(state->costs + i, state->costs + i + 1, (state->count - i) * sizeof *state->costs);
 		return true;

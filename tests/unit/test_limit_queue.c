@@ -110,6 +110,33 @@ static void what_was_pushed_out_is_done_first(void **state)
 	case_close(one);
 }
 
+/* A queue without entries is empty, whether its bucket was laid out anew since or not: what was pushed out is forgotten. */
+static void what_was_pushed_out_goes_with_the_last_entry_that_is_given_back(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		struct limit_case *one = case_open(TWO, true);
+		const struct weir_limit_ops *ops = one->shape.ops;
+		for (int i = 0; i < 4; i++)
+			case_record(one, 1000 + 10 * i, 1, i >= 2);
+		expect_shown(one, "{\"times\":[[1020,1],[1030,1]],\"more\":2}");
+		assert_true(ops->give_back(&one->view, 1030, 1, 1));
+		expect_shown(one, "{\"times\":[[1020,1]],\"more\":2}");
+		assert_true(ops->done(&one->view));
+		expect_shown(one, "{\"times\":[[1020,1]],\"more\":1}");
+		assert_true(ops->give_back(&one->view, 1020, 1, 1));
+		assert_true(ops->is_empty(&one->view));
+		assert_false(ops->done(&one->view));
+		if (again)
+			case_take_form(one, true, true);
+		EXPECT_PASS(one, 1040, 1);
+		expect_shown(one, "{\"times\":[[1040,1]]}");
+		assert_true(ops->done(&one->view));
+		assert_true(ops->is_empty(&one->view));
+		case_close(one);
+	}
+}
+
 /* An older weir wrote entries of one time as one, and places without costs: each place is one entry then. */
 static void runs_of_an_older_weir_are_done_by_places(void **state)
 {
@@ -175,6 +202,7 @@ int main(void)
 		cmocka_unit_test(a_cost_takes_as_many_places),
 		cmocka_unit_test(entries_of_one_time_are_done_one_by_one),
 		cmocka_unit_test(what_was_pushed_out_is_done_first),
+		cmocka_unit_test(what_was_pushed_out_goes_with_the_last_entry_that_is_given_back),
 		cmocka_unit_test(runs_of_an_older_weir_are_done_by_places),
 		cmocka_unit_test(counted_all_the_oldest_makes_place),
 		cmocka_unit_test(it_says_what_it_is),
