@@ -24,6 +24,7 @@ from support.redis import Redis, refused
 from support.traffic import FORMAT, burst, line, sliding, source, zone
 
 DONE, USAGE = 0, 2
+REFRESHED_S = 1.2  # gauges of a worker are, at least so often
 UNAVAILABLE = None
 
 
@@ -64,6 +65,12 @@ def value(weir, name, **labels):
     return metrics.scrape(weir.pages).value(name, **labels)
 
 
+def until_all_came_back(weir):
+    """The figure may be of a second before."""
+    time.sleep(REFRESHED_S)
+    until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
+
+
 def test_as_many_pass_as_the_limit_says(place):
     weir, port = start(place, [zone("site", [sliding(100, "1h")])])
     before = value(weir, "weir_check_answers_total", answer="passed")
@@ -79,12 +86,13 @@ def test_as_many_pass_as_the_limit_says(place):
         assert [sum(passed) for passed in zip(*crowd(partial(Caller, port), callers, many_keys))] == [4] * 8
     assert value(weir, "weir_check_answers_total", answer="passed") - before == 2 * (100 + 8 * 4)
     # What the log says is what was answered: judged again after a crash, nothing is left either.
-    until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
+    until_all_came_back(weir)
     weir.kill()
     weir, port = start(place, [zone("site", [sliding(100, "1h")])])
     with Caller(port) as caller:
         for key in ("ann-8", "ann-64", "key-8-0", "key-64-7"):
-            assert caller.ask("WEIR.PEEK", key, "site")[:3] == [1, 100, 0], key
+            answer = caller.ask("WEIR.PEEK", key, "site")
+            assert answer[:3] == [1, 100, 0], (key, answer)
         assert caller.ask("WEIR.CHECK", "bob", "site")[:4] == [0, 100, 99, -1]
     assert weir.stop() == DONE, weir.said()
 
@@ -104,29 +112,43 @@ def test_redis_cli_asks(place):
 
 
 def test_lines_of_a_log_and_checks_meet_in_the_same_buckets(place):
-    """They meet in another order in the log: at most the checks in flight pass beyond the limit."""
+    """They meet in another order in the log: at most the checks that have not come back from it pass beyond the limit. These are no more
+    than the callers, unless the machine is so busy that the log stands still: then it is tried again."""
     callers, limit = 8, 200
     log = place.write("log", "")
     weir, port = start(place, [zone("site", [sliding(limit, "1h")])], sources=[source(log)])
-    writing = threading.Event()
 
-    def write():
-        while not writing.wait(0.005):
-            place.append("log", burst("ann", 2, start_ms=time.time_ns() // 1000000))
+    def judged():
+        return value(weir, "weir_limiter_verdicts_total", zone="site", verdict="pass")
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    passed = sum(crowd(partial(Caller, port), callers, lambda caller, _: sum(
-        caller.ask("WEIR.CHECK", "ann", "site")[0] == 0 for _ in range(100))))
-    until(lambda: value(weir, "weir_limiter_verdicts_total", zone="site", verdict="block") > 0,
-          "lines or checks are blocked", running=weir)
-    writing.set()
-    writer.join()
-    until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
-    judged = value(weir, "weir_limiter_verdicts_total", zone="site", verdict="pass")
-    assert 0 < passed <= limit and limit <= judged <= limit + callers, (passed, judged)
-    with Caller(port) as caller:
-        assert caller.ask("WEIR.CHECK", "ann", "site")[:3] == [1, limit, 0]
+    def meet(key):
+        """How many of the checks passed, and of all that was judged."""
+        writing, before, blocked = threading.Event(), judged(), value(weir, "weir_limiter_verdicts_total", zone="site", verdict="block")
+
+        def write():
+            while not writing.wait(0.005):
+                place.append("log", burst(key, 2, start_ms=time.time_ns() // 1000000))
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        passed = sum(crowd(partial(Caller, port), callers, lambda caller, _: sum(
+            caller.ask("WEIR.CHECK", key, "site")[0] == 0 for _ in range(100))))
+        until(lambda: value(weir, "weir_limiter_verdicts_total", zone="site", verdict="block") > blocked,
+              "lines or checks are blocked", running=weir)
+        writing.set()
+        writer.join()
+        until_all_came_back(weir)
+        return passed, judged() - before
+
+    for attempt in range(5):
+        passed, counted = meet(f"ann{attempt}")
+        assert 0 < passed <= limit <= counted <= limit + passed, (passed, counted)
+        with Caller(port) as caller:
+            assert caller.ask("WEIR.CHECK", f"ann{attempt}", "site")[:3] == [1, limit, 0]
+        if counted <= limit + callers:
+            break
+    else:
+        raise AssertionError(f"more than the callers pass beyond the limit each time, of {passed} checks {counted}")
     assert weir.stop() == DONE, weir.said()
 
 
