@@ -470,8 +470,9 @@ static enum weir_status read_newest(struct weir_exempt_lists *lists, const char 
 	*list = share(*place_of(lists, path));
 	if (*list != NULL && !fresh)
 		return WEIR_OK;
-	if (*bad_place(lists, path) != NULL)
-		bad = **bad_place(lists, path);
+	const struct bad_file *known = *bad_place(lists, path);
+	if (known != NULL)
+		bad = *known;
 	begin_reading(lists, &reading);
 	if (is_still_bad(lists, &bad, path)) {
 		status = WEIR_INVALID;
