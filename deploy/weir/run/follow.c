@@ -500,6 +500,14 @@ static void tell_doubts(struct follow *follow, const struct weir_policy *policy,
 		gateway_list_tell_misses(&follow->options->gateways, policy, follow->log);
 }
 
+/* Checks have changed lists also where the configuration is no good. What cannot be read is told, and stays as it was. */
+static void refresh_lists(const struct follow *follow)
+{
+	struct weir_error ignored;
+	(void)!weir_exempt_lists_refresh(follow->options->lists,
+	                                 policy_registry_policy(follow->registry, follow->policy_version), &ignored);
+}
+
 /* A changed configuration: its zones are put in force; a bad file leaves the running policy, says so and gives false. */
 static bool reload(struct follow *follow)
 {
@@ -513,8 +521,6 @@ static bool reload(struct follow *follow)
 	struct weir_config *next;
 	uint64_t before = follow->policy_version;
 	bool others = false;
-	/* Checks have changed lists also where the configuration is no good. What cannot be read is told, and stays as it was. */
-	(void)!weir_exempt_lists_refresh(follow->options->lists, policy_registry_policy(follow->registry, before), &error);
 	if (collector_policy_version(follow->collector) == before)
 		weir_exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
@@ -643,6 +649,8 @@ static void watch(struct follow *follow)
 		bool asked = !exempt && weir_stop_take_reload();
 		if (asked)
 			gateways_rewrite(follow->gateways);
+		if (exempt)
+			refresh_lists(follow);
 		if ((exempt || asked) && !reload(follow) && exempt)
 			weir_exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		if (follow->arming != NULL)
