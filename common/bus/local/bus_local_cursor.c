@@ -97,12 +97,10 @@ enum weir_status weir_bus_cursor_place(struct weir_bus_cursor *cursor, const uin
 	for (uint32_t i = count; i-- > 0;) {
 		struct weir_bus_segment *before;
 		enum weir_status opened = open_header(cursor, sequences[i], &before, error);
-		bool gone = opened == WEIR_IO && errno == ENOENT;
-		if ((opened == WEIR_INVALID || gone) && i + 1 == count && count > 1)
-			continue; /* it is being made, or could not be */
-		if (gone && count == 1)
-			break;
-		if (opened == WEIR_INVALID && count == 1)
+		bool unmade = opened == WEIR_INVALID || (opened == WEIR_IO && errno == ENOENT); /* as yet, or again */
+		if (unmade && i + 1 == count && count > 1)
+			continue;
+		if (unmade && count == 1)
 			break;
 		if (opened != WEIR_OK) {
 			status = segment != NULL ? WEIR_OK : opened; /* older ones are being trimmed */
