@@ -129,7 +129,10 @@ def test_what_waits_is_said_and_done_later(place):
             if "no archiver" in done["left"]:
                 break
         assert not done["done"] and "zone site: no archiver has stored partition" in done["left"], done
-        assert forget(roles, "joe", "--timeout", "4m", archiver={"enabled": False})["done"], "there is none any more"
+        # there is none any more: none is waited for, and none says with which paths joe came
+        assert forget(roles, "joe", "--zone", "site", "--timeout", "4m", archiver={"enabled": False})["done"]
+        done = forget(roles, "joe", "--timeout", "4m", code=FAILED, archiver={"enabled": False})
+        assert done["left"].startswith("zone pair: ") and "\n" not in done["left"], done
         assert limiter.stop() == DONE
         words = run_forget(roles, "ann", "--timeout", "300ms", code=FAILED).out().decode()
         assert "NOT DONE YET:\nzone site: no limiter's checkpoint covers partition" in words, words
