@@ -178,6 +178,8 @@ enum weir_status shard_command_apply(struct shard *shard, const struct shard_ove
 		shard_checks_set_back(shard);
 	if (status == WEIR_OK && lookup != NULL)
 		shard_copy_again(shard, lookup->zone, override_key(command));
+	else if (status == WEIR_OK && command->scope == OVERRIDE_OF_NETWORK && shard->checks != NULL)
+		copies_outdate(shard->checks); /* whose keys lie in it is not known */
 	work->frame = NULL;
 	work->command = NULL;
 	shard_tidy(shard);

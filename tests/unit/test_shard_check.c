@@ -528,6 +528,8 @@ static void take_command(struct stage *stage, const struct record *record)
 		model_void(stage->copies, zone->id, of_key ? &of : NULL);
 	if (record->command.kind == OVERRIDE_RATE)
 		outdate(stage, zone->id, of_key ? &of : NULL);
+	if (record->command.scope == OVERRIDE_OF_NETWORK)
+		outdate(stage, 0, NULL);
 	set_clock(stage, 0);
 	if (of_key && record->command.kind != OVERRIDE_RATE && has_copy(stage, zone->id, of))
 		copy_anew(stage, zone, of);
