@@ -309,7 +309,10 @@ void pending_pop(struct shard_checks *checks, uint32_t count)
 		}
 		if (check->settles)
 			pop(&checks->settlement_ring);
-		if (--checks->copies[check->copy].pending == 0)
+		struct copy *copy = &checks->copies[check->copy];
+		copy->first_pending = ring->popped + 1;
+		copy->first_settlement = checks->settlement_ring.popped;
+		if (--copy->pending == 0)
 			drop(checks, check->copy);
 		pop(ring);
 	}
