@@ -322,11 +322,11 @@ struct found {
 	struct bucket *bucket; /* of which there is no copy; NULL: an empty one */
 };
 
-/* Whether not so many more may be under way. Of all but the last, copies are taken for as large as blocks are kept. */
-static bool is_full(const struct shard *shard, uint32_t more)
+/* Whether not so many more may be under way. @param each  how large the copies of all but the last are at most */
+static bool is_full(const struct shard *shard, uint32_t more, size_t each)
 {
 	uint32_t most = shard->options.checks_max > 0 ? shard->options.checks_max : SHARD_CHECKS_PENDING_MAX;
-	size_t copies = (size_t)(more - 1) * (COPY_LEAST_BYTES << (COPY_CLASSES - 1));
+	size_t copies = (more - 1) * each;
 	return shard->checks->pending_ring.count + more > most ||
 	       shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
 }
@@ -349,7 +349,7 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	found->bucket = NULL;
 	found->copy = copies_find(shard->checks, low, high);
 	uint32_t more = check->peek ? check->beside : 1;
-	if (more > 0 && is_full(shard, more))
+	if (more > 0 && is_full(shard, more, COPY_LEAST_BYTES << (COPY_CLASSES - 1)))
 		return SHARD_CHECK_FULL;
 	if (check->reserves && !reservations_have_room(&shard->checks->open, low, clock_ms, CHECK_GROUP_MAX))
 		return SHARD_CHECK_FULL;
@@ -363,6 +363,20 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 		return SHARD_CHECK_FULL;
 	found->bucket = find_bucket(shard, low, high, clock_ms, &is_there);
 	return is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
+}
+
+/*
+ * As find(), of one that is looked at before several are counted: as large as its copy may become, so large those of the
+ * others are taken for. So the largest of them finds room for all.
+ */
+static enum shard_check_state find_with_room(struct shard *shard, const struct shard_check *check, uint64_t low,
+                                             uint32_t high, int64_t clock_ms, struct found *found)
+{
+	enum shard_check_state state = find(shard, check, low, high, clock_ms, found);
+	if (state != SHARD_CHECK_JUDGED || !check->peek || check->beside < 2 || found->bucket == NULL)
+		return state;
+	size_t bytes = 2 * bucket_used(found->bucket, shard_layout_of(shard, found->bucket));
+	return is_full(shard, check->beside, bytes) ? SHARD_CHECK_FULL : state;
 }
 
 /* Whether a copy is not what its bucket and its pending checks make now. @param layout  in force for its key */
@@ -514,7 +528,7 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 	struct copy_event event = {.zone = check->zone, .t = t, .cost = check->cost, .sent_ms = t, .clock_ms = clock_ms};
 	struct found found;
 	struct bucket_view view;
-	check->state = find(shard, check, low, high, clock_ms, &found);
+	check->state = find_with_room(shard, check, low, high, clock_ms, &found);
 	if (check->state != SHARD_CHECK_JUDGED)
 		return;
 	event.done = check->settles != NULL;

@@ -310,18 +310,18 @@ static void ask_apart(struct bundles *bundles, const struct parts *parts, struct
 		answers[i] = (struct check_answer){.outcome = CHECK_LATER, .ticket = parts->tickets[i]};
 }
 
-/* The answer to a durable ask comes later, for one ticket: where two asks became one part, finish() hands it to both. */
+/* An answer that comes later is for one ticket: where two asks became one part, finish() hands it to both. */
 void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_time now,
                  struct check_answer *answers)
 {
 	struct parts parts;
 	struct check_answer part_answers[CHECK_BUNDLE_MAX];
-	bool here = true;
 	assert(count <= CHECK_BUNDLE_MAX);
 	bundles->now = now;
 	divide(&parts, asks, count);
+	bool here = parts.count == count;
 	for (uint32_t i = 0; i < parts.count; i++)
-		here &= bundles->is_here(bundles->context, &parts.asks[i]) && (!parts.asks[i].durable || parts.count == count);
+		here &= bundles->is_here(bundles->context, &parts.asks[i]);
 	if (here && ask_here(bundles, parts.asks, parts.count, part_answers))
 		hand_out(&parts, part_answers, answers);
 	else

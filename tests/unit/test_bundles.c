@@ -26,6 +26,7 @@ struct judge {
 	bool tries;    /* what is asked counts only if it passes */
 	int refused;   /* a key that is not answered; -1: none */
 	int uncounted; /* likewise, but it is looked at */
+	int parked;    /* a key that waits for room where it counts, and had it where it was looked at; -1: none */
 	struct check_answer waiting[LATER_MOST], given[CHECK_BUNDLE_MAX];
 	uint32_t waiting_count, given_count, open, reserved;
 	unsigned seed;
@@ -75,7 +76,8 @@ static bool comes_later(const struct judge *judge, const struct check_ask *ask, 
 	if (ask->beside > 0 || ask->kind == CHECK_SETTLES)
 		return false;
 	bool counts = answer->outcome == CHECK_PASSED || (answer->outcome == CHECK_BLOCKED && !ask->tries);
-	return (judge->later && !judge->here) || (ask->durable && counts && !check_is_peek(ask));
+	bool waits = ask->durable || key_of(ask) == judge->parked;
+	return (judge->later && !judge->here) || (waits && counts && !check_is_peek(ask));
 }
 
 static void judge_ask(void *context, const struct check_ask *asks, uint32_t count, struct check_time now, bool counted,
@@ -132,7 +134,7 @@ static bool all_are_answered(const struct judge *judge, uint32_t count)
 
 static struct judge judge_new(void)
 {
-	return (struct judge){.room = 1000, .here = true, .refused = -1, .uncounted = -1, .seed = 1};
+	return (struct judge){.room = 1000, .here = true, .refused = -1, .uncounted = -1, .parked = -1, .seed = 1};
 }
 
 /* Asks one bundle of keys, at these costs, and waits for its answers. */
@@ -253,6 +255,7 @@ static void all_count_or_none(void **state)
 		judge.later = rand_r(&random) % 2;
 		judge.tries = rand_r(&random) % 2;
 		judge.durable = rand_r(&random) % 2;
+		judge.parked = rand_r(&random) % 3 == 0 ? (int)(rand_r(&random) % KEYS) : -1;
 		judge.refused = rand_r(&random) % 4 == 0 ? (int)(rand_r(&random) % KEYS) : -1;
 		struct judge before = judge;
 		ask(&judge, keys, costs);
