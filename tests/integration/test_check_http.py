@@ -140,19 +140,17 @@ def test_a_host_that_is_not_told_is_none(place):
     zones = [zone("all", [sliding(99, "1h")], key=["path"]), zone("host", [sliding(99, "1h")], key=["host"])]
     weir = Weir(place, zones).ready("all")
     with Caller(weir.port) as caller:
-        def left(name, key):
-            return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
         forwarded = {"x_forwarded_method": "GET", "x_forwarded_uri": "/f", "x_forwarded_for": "192.0.2.7"}
         nginx = {"x_original_method": "GET", "x_original_uri": "/n", "x_forwarded_for": "192.0.2.7"}
         for form, headers in (("/v1/forwarded", forwarded), ("/v1/forwarded", {**forwarded, "x_forwarded_host": ""}),
                               ("/v1/forwarded", {**forwarded, "x_forwarded_host": "-"}), ("http://question/v1/forwarded", forwarded),
                               ("/v1/nginx", {**nginx, "Host": ""}), ("/v1/nginx", {**nginx, "Host": "", "x_forwarded_host": "question"}),
                               ("/v1/envoy/e", {"Host": "", "x_forwarded_host": "question", "x_forwarded_for": "192.0.2.7"})):
-            assert caller.ask(form, **{"Host": "question", **headers})[0] == 200, (form, headers)
-        assert [left("all", key) for key in ("/f", "/n", "/e")] == [95, 97, 98]
-        assert [left("host", key) for key in ("question", "-", "127.0.0.1")] == [99, 99, 99]
-        assert caller.ask("/v1/forwarded", **{"Host": "question", **forwarded, "x_forwarded_host": "told"})[0] == 200
-        assert [left("host", key) for key in ("question", "told")] == [99, 98]
+            assert caller.judged(form, **{"Host": "question", **headers})[0] == 200, (form, headers)
+        assert [caller.left("all", key) for key in ("/f", "/n", "/e")] == [95, 97, 98]
+        assert [caller.left("host", key) for key in ("question", "-", "127.0.0.1")] == [99, 99, 99]
+        assert caller.judged("/v1/forwarded", **{"Host": "question", **forwarded, "x_forwarded_host": "told"})[0] == 200
+        assert [caller.left("host", key) for key in ("question", "told")] == [99, 98]
     weir.stop()
 
 
@@ -164,22 +162,20 @@ def test_a_header_of_a_dash_is_none_whatever_it_is_for(place):
     for number, header in enumerate(("X-Forwarded-For", "X-Real-IP", "Forwarded")):
         weir = Weir(place, zones, state=f"state-{number}", client_ip={"header": header, "trusted": ["127.0.0.0/8"]}).ready("ip")
         with Caller(weir.port) as caller:
-            def left(name, key):
-                return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
             none = {header.replace("-", "_"): "-", "User-Agent": "-", "X-Api-Key": "-"}
             for path, begin in (("/v1/nginx", "x_original"), ("/v1/forwarded", "x_forwarded")):
                 asked = {f"{begin}_method": "GET", f"{begin}_uri": "/x"}
-                assert caller.ask(path, **asked, **none)[0] == 200, (header, path)
-                assert caller.ask(path, **asked, **{**none, header.replace("-", "_"): ""})[0] == 200, (header, path)
-                assert caller.ask(path, **{**asked, f"{begin}_method": "-"}, **none)[0] == 200
-                assert caller.ask(path, **{**asked, f"{begin}_uri": "-"}, **none)[0] == 200
-                assert caller.ask(path, **{**asked, f"{begin}_uri": ""}, **none)[0] == 400
-            assert caller.ask("/v1/envoy/x", "-", **none)[0] == 200
-            assert [left("ip", key) for key in ("127.0.0.1", "-")] == [90, 99], header
-            assert [left("method", key) for key in ("GET", "-")] == [93, 99]
-            assert [left("path", key) for key in ("/x", "-", "/-", "/")] == [92, 99, 99, 99]
-            assert [left("target", key) for key in ("/x", "-")] == [92, 99]
-            assert [left(name, "-") for name in ("agent", "key")] == [99, 99]
+                assert caller.judged(path, **asked, **none)[0] == 200, (header, path)
+                assert caller.judged(path, **asked, **{**none, header.replace("-", "_"): ""})[0] == 200, (header, path)
+                assert caller.judged(path, **{**asked, f"{begin}_method": "-"}, **none)[0] == 200
+                assert caller.judged(path, **{**asked, f"{begin}_uri": "-"}, **none)[0] == 200
+                assert caller.judged(path, **{**asked, f"{begin}_uri": ""}, **none)[0] == 400
+            assert caller.judged("/v1/envoy/x", "-", **none)[0] == 200
+            assert [caller.left("ip", key) for key in ("127.0.0.1", "-")] == [90, 99], header
+            assert [caller.left("method", key) for key in ("GET", "-")] == [93, 99]
+            assert [caller.left("path", key) for key in ("/x", "-", "/-", "/")] == [92, 99, 99, 99]
+            assert [caller.left("target", key) for key in ("/x", "-")] == [92, 99]
+            assert [caller.left(name, "-") for name in ("agent", "key")] == [99, 99]
         with Raw(weir.port) as raw:  # lines of "-" alone are no list; an address in one of them is
             asked = b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /lines\r\n"
             raw.send(asked + b"%b: -\r\n%b:\r\n%b: -\r\n\r\n" % ((header.encode(),) * 3))
@@ -195,17 +191,15 @@ def test_a_target_may_be_an_address(place):
     zones = [zone("host", [sliding(10, "1h")], key=["host"]), zone("path", [sliding(10, "1h")], key=["path"])]
     weir = Weir(place, zones).ready("path")
     with Caller(weir.port) as caller:
-        def left(name, key):
-            return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
-        status, _, body = caller.ask(f"http://127.0.0.1:{weir.port}/v1/check", "POST", b'{"zone": "path", "key": "/j"}')
+        status, _, body = caller.judged(f"http://127.0.0.1:{weir.port}/v1/check", "POST", b'{"zone": "path", "key": "/j"}')
         assert status == 200 and json.loads(body)["remaining"] == 9
         for form, own, others in (("http://API.example:80/v1/envoy/e", {}, {}), ("HTTP://api.example/v1/envoy/e", {"Host": "x"}, {}),
                                   ("http://api.example/v1/nginx?deny=403", {"Host": "x"}, {"x_original_uri": "/n", "x_original_method": "GET"})):
-            assert caller.ask(form, x_forwarded_for="192.0.2.7", **own, **others)[0] == 200, form
-        assert caller.ask("http://y/v1/forwarded", x_forwarded_for="192.0.2.7", x_forwarded_host="api.example", x_forwarded_uri="/f",
+            assert caller.judged(form, x_forwarded_for="192.0.2.7", **own, **others)[0] == 200, form
+        assert caller.judged("http://y/v1/forwarded", x_forwarded_for="192.0.2.7", x_forwarded_host="api.example", x_forwarded_uri="/f",
                           x_forwarded_method="GET")[0] == 200
-        assert [left("path", key) for key in ("/e", "/n", "/f", "/j")] == [8, 9, 9, 9]
-        assert [left("host", key) for key in ("api.example", "x", "y")] == [6, 10, 10]
+        assert [caller.left("path", key) for key in ("/e", "/n", "/f", "/j")] == [8, 9, 9, 9]
+        assert [caller.left("host", key) for key in ("api.example", "x", "y")] == [6, 10, 10]
         for form, wrong in (("http://x/v1/checks", 404), ("http://x", 404), ("http:///v1/check", 400), ("http://a:b@x/v1/check", 400)):
             with Caller(weir.port) as other:
                 assert other.ask(form, "POST", b"{}", Host="x")[0] == wrong, form
@@ -511,6 +505,26 @@ def test_slow_clients_are_ended(place):
         assert silent.ends() == b""
         idle.send(b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n")
         assert b"HTTP/1.1 200" in idle.ends()
+    weir.stop()
+
+
+def test_a_refused_client_holds_its_connection_for_a_moment(place):
+    """However slowly it goes on sending: it is read on, so that it sees why, and no longer."""
+    weir = Weir(place, [SITE]).ready("site")
+    with Raw(weir.port) as raw:
+        raw.send(b"X\r\n\r\n")
+        assert raw.take(13) == b"HTTP/1.1 400 "
+        began = time.monotonic()
+
+        def drip():
+            try:
+                raw.send(b"a")
+            except OSError:
+                return True
+            time.sleep(0.2)
+            return False
+        until(drip, "it is ended")
+        assert time.monotonic() - began > 1
     weir.stop()
 
 

@@ -5,7 +5,7 @@ import http.client
 import json
 
 from support.checks import run, until_answered
-from support.place import PATIENCE_S, free_port
+from support.place import PATIENCE_S, free_port, until
 
 
 class Weir:
@@ -56,6 +56,16 @@ class Caller:
     def nginx(self, uri="/", method="GET", client="192.0.2.7", query="", **headers):
         """As nginx asks."""
         return self.ask("/v1/nginx" + query, x_original_method=method, x_original_uri=uri, x_forwarded_for=client, **headers)
+
+    def judged(self, path, method="GET", body=None, **headers):
+        """As ask(), asked again while the disk is slow: what is answered by 503 has not counted."""
+        return until(lambda: next((said for said in [self.ask(path, method, body, **headers)] if said[0] != 503), None), "it is judged")
+
+    def left(self, name, key):
+        """What remains to a key, once that is known."""
+        said = until(lambda: next((said for _, said in [self.check(zone=name, key=key, peek=True)] if "remaining" in said), None),
+                     "it is told")
+        return said["remaining"]
 
     def check(self, **members):
         """By JSON: status and what came."""

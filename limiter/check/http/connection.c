@@ -224,8 +224,10 @@ static void say_no_more(struct http_connection *connection)
 		base->dead = true;
 		return;
 	}
-	if (connection->phase == HTTP_DROPS)
+	if (connection->phase == HTTP_DROPS) {
 		link_end_writing(&base->link);
+		connection->shut_ms = base->server->now_ms;
+	}
 	connection->phase = HTTP_SHUT;
 }
 
@@ -263,7 +265,7 @@ void http_connection_look(struct link_connection *base)
 	int64_t stall_ms = base->server->options.stall_ms;
 	bool late = link_connection_is_late(base, has_unread(connection));
 	bool never_asked = !connection->asked && base->server->now_ms - base->opened_ms > stall_ms;
-	if (connection->phase == HTTP_SHUT && !base->dead && base->server->now_ms - base->written_ms > DROPS_MAX_MS) {
+	if (connection->phase == HTTP_SHUT && !base->dead && base->server->now_ms - connection->shut_ms > DROPS_MAX_MS) {
 		base->dead = true;
 		link_connection_touch(base);
 	}

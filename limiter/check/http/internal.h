@@ -65,7 +65,8 @@ struct http_connection {
 	struct check_http *server;
 	uint32_t place; /* in the server's places */
 	enum http_phase phase;
-	size_t drops; /* in HTTP_DROPS and HTTP_SHUT: how many bytes more */
+	size_t drops;    /* in HTTP_DROPS and HTTP_SHUT: how many bytes more */
+	int64_t shut_ms; /* since when it is in HTTP_SHUT, whatever it sends */
 	bool asked;
 	bool told_to_go_on; /* its client, with the body of the request that is read */
 	char peer[WEIR_ADDRESS_TEXT_BYTES];
