@@ -14,7 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { DAY_S = 86400, HUMAN_BYTES = 24, VALUE_BYTES = 24, PATTERN_MAX_BYTES = 64, KIB = 1024 };
+enum { DAY_S = 86400, HUMAN_BYTES = 24, VALUE_BYTES = 24, PATTERN_MAX_BYTES = 64, KIB = 1024, MEMORY_MS = 1000 };
 
 static const char not_a_number[] = "ERR value is not an integer or out of range", syntax[] = "ERR syntax error";
 
@@ -37,7 +37,7 @@ static uint64_t connections_max(const struct resp_server *server, const struct r
 
 struct informing {
 	const struct connection *connection;
-	const struct resp_server *server;
+	struct resp_server *server;
 	struct resp_totals totals;
 	struct weir_text *text;
 };
@@ -95,21 +95,32 @@ static bool read_status(const char *status, const char *name, uint64_t *bytes)
 	return true;
 }
 
-/* All of the process is in memory that it has from the system itself, so that what is resident is what it uses. */
-static void tell_memory(const struct informing *informing)
+/* It costs more than all else that is told: it is read at most once a second. */
+static void read_memory(struct resp_memory *memory, int64_t now_ms)
 {
 	char status[4096];
-	uint64_t resident, peak;
+	if (memory->read_ms > 0 && now_ms - memory->read_ms < MEMORY_MS)
+		return;
 	FILE *file = fopen("/proc/self/status", "re");
 	size_t length = file != NULL ? fread(status, 1, sizeof status - 1, file) : 0;
 	if (file != NULL)
 		fclose(file);
 	status[length] = '\0';
-	if (read_status(status, "\nVmRSS:", &resident)) {
-		put_bytes(informing->text, "used_memory", resident);
-		put_bytes(informing->text, "used_memory_rss", resident);
-		if (read_status(status, "\nVmHWM:", &peak))
-			put_bytes(informing->text, "used_memory_peak", peak > resident ? peak : resident);
+	*memory = (struct resp_memory){.read_ms = now_ms};
+	if (!read_status(status, "\nVmRSS:", &memory->resident) || !read_status(status, "\nVmHWM:", &memory->peak))
+		memory->resident = 0;
+	memory->peak = memory->peak > memory->resident ? memory->peak : memory->resident;
+}
+
+/* All of the process is in memory that it has from the system itself, so that what is resident is what it uses. */
+static void tell_memory(const struct informing *informing)
+{
+	struct resp_memory *memory = &informing->server->memory;
+	read_memory(memory, informing->server->base.now_ms);
+	if (memory->resident > 0) {
+		put_bytes(informing->text, "used_memory", memory->resident);
+		put_bytes(informing->text, "used_memory_rss", memory->resident);
+		put_bytes(informing->text, "used_memory_peak", memory->peak);
 	}
 	weir_text_printf(informing->text, "mem_clients_normal:%" PRIu64 "\r\nmaxmemory_policy:noeviction\r\n",
 	                 informing->totals.buffered_bytes);

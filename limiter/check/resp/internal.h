@@ -113,6 +113,12 @@ struct throttle {
 	const struct weir_zone *zone; /* NULL: nothing is kept here */
 };
 
+/* Of the process, in bytes. */
+struct resp_memory {
+	int64_t read_ms; /* 0: not yet */
+	uint64_t resident, peak;
+};
+
 struct resp_server {
 	struct link_server base;
 	struct resp_options options;
@@ -134,6 +140,7 @@ struct resp_server {
 	uint64_t policy_version;
 	const struct weir_zone *zone; /* asked for last */
 	struct throttle throttles[THROTTLES_KEPT];
+	struct resp_memory memory;   /* as INFO tells it */
 	char id[NODE_ID_DIGITS + 1]; /* of this node, where it stands alone */
 };
 
