@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener of the source `forward`: nobody who begins a message and does not end it keeps others out. */
 #include "collector/source/push/forward/internal.h"
+#include "common/base/clock.h"
 #include "common/bytes/hmac.h"
+#include "common/log/log.h"
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -33,6 +35,7 @@ static char directory[64], path[96], certificate[96], key[96];
 static struct push_spool *spool;
 static struct forward_config config;
 static struct forward_server *server;
+static struct weir_log log_;
 
 static int make_directory(void **state)
 {
@@ -57,7 +60,8 @@ static void start(char *shared_key, bool tls)
 	char folder[96];
 	snprintf(folder, sizeof folder, "%s/spool", directory);
 	snprintf(path, sizeof path, "%s/socket", directory);
-	config = (struct forward_config){.socket = path,
+	config = (struct forward_config){.name = "edge",
+	                                 .socket = path,
 	                                 .shared_key = shared_key,
 	                                 .frame_most = 16 * MIB,
 	                                 .connections = 64,
@@ -68,7 +72,7 @@ static void start(char *shared_key, bool tls)
 	enum weir_status status =
 		push_spool_open(&(struct push_spool_options){.directory = folder, .most_bytes = 64 * MIB}, &spool, &error);
 	if (status == WEIR_OK)
-		status = forward_server_start(&config, spool, MIB, NULL, &server, &error);
+		status = forward_server_start(&config, spool, MIB, log_.fd > 0 ? &log_ : NULL, &server, &error);
 	if (status != WEIR_OK)
 		fail_msg("%s", error.text);
 }
@@ -213,6 +217,64 @@ static void who_begins_and_goes_silent_keeps_nobody_out_for_long(void **state)
 	for (int i = 0; i < BEGINNERS; i++)
 		close(begun[i]);
 	stop();
+}
+
+static void who_does_not_read_acknowledgements_holds_no_memory(void **state)
+{
+	(void)state;
+	enum { CHUNK_BYTES = 255 };
+	struct weir_text message = {0};
+	char chunk[CHUNK_BYTES];
+	memset(chunk, 'c', sizeof chunk);
+	put_message(&message, "", 10);
+	message.length--; /* the chunk's length is written anew */
+	weir_text_puts(&message, "\xd9\xff");
+	weir_text_append(&message, chunk, sizeof chunk);
+	start(NULL, false);
+	int fd = sender();
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_S * 1000; refused() == 0;) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		if (send(fd, message.at, message.length, MSG_NOSIGNAL) < 0)
+			usleep(1000); /* it is closed, and counted in a moment */
+	}
+	struct forward_status status;
+	forward_server_status(server, &status);
+	assert_non_null(strstr(status.problem, "does not read its acknowledgements"));
+	close(fd);
+	weir_text_deinit(&message);
+	stop();
+}
+
+/* The spool is full, so that nobody takes them; nobody sends them again. */
+static void what_is_lost_at_a_stop_is_said(void **state)
+{
+	(void)state;
+	struct weir_text message = {0};
+	FILE *file = tmpfile();
+	put_message(&message, "", 500000);
+	message.at[0] = '\x92'; /* without options */
+	message.length -= strlen("\x81\xa5"
+	                         "chunk\xa3");
+	log_ = (struct weir_log){.fd = fileno(file), .level = WEIR_LOG_INFO};
+	start(NULL, false);
+	int fd = sender();
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	for (size_t sent = 0; poll(&ready, 1, 3000) > 0; sent %= message.length) {
+		ssize_t got = send(fd, message.at + sent, message.length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+		assert_true(got > 0);
+		sent += (size_t)got;
+	}
+	stop();
+	log_.fd = 0;
+	char said[1024] = "";
+	rewind(file);
+	said[fread(said, 1, sizeof said - 1, file)] = '\0';
+	if (strstr(said, "edge: ") == NULL || strstr(said, "are lost, as its spool took no more") == NULL)
+		fail_msg("it says: %s", said);
+	assert_null(strstr(said, "edge: 0 lines and 0 messages"));
+	fclose(file);
+	close(fd);
+	weir_text_deinit(&message);
 }
 
 /* ---- TLS ---- */
@@ -432,7 +494,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(who_does_not_know_the_key_gets_no_memory), TEST(who_begins_and_goes_silent_keeps_nobody_out_for_long),
 		TEST(what_tls_has_decrypted_does_not_wait),     TEST(what_a_reset_left_unread_has_not_arrived),
-		TEST(no_connection_uses_up_what_all_have),
+		TEST(no_connection_uses_up_what_all_have),      TEST(who_does_not_read_acknowledgements_holds_no_memory),
+		TEST(what_is_lost_at_a_stop_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

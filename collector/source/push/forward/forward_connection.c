@@ -24,7 +24,7 @@ struct forward_connection *forward_connection_new(int fd, struct weir_http_tls_s
 	struct forward_connection *connection = weir_alloc(1, sizeof *connection);
 	connection->fd = fd;
 	connection->frame_most = frame_most;
-	connection->heard_ms = now_ms;
+	connection->heard_ms = connection->unread_ms = now_ms;
 	if (tls != NULL)
 		connection->tls = weir_tls_stream_new(tls, fd);
 	return connection;
@@ -196,6 +196,9 @@ void forward_connection_flush(struct forward_connection *connection)
 	if (sent > 0 && sent < connection->out.length)
 		memmove(connection->out.at, connection->out.at + sent, connection->out.length - sent);
 	connection->out.length -= sent;
+	connection->sent += sent;
+	if (connection->out.length == 0)
+		weir_text_deinit(&connection->out);
 }
 
 uint32_t forward_connection_wants(const struct forward_connection *connection)

@@ -105,7 +105,15 @@ void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, ch
 		snprintf(text, FORWARD_NAME_BYTES, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-void forward_answer_heartbeats(int fd)
+static uint16_t port_of(const struct sockaddr_storage *name)
+{
+	const void *at = name;
+	return ntohs(name->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port
+	                                         : ((const struct sockaddr_in *)at)->sin_port);
+}
+
+/* Senders ask from a port of their own. Whoever answers heartbeats itself would be answered without end. */
+void forward_answer_heartbeats(int fd, const struct forward_config *config)
 {
 	for (int i = 0; i < HEARTBEATS_AT_ONCE; i++) {
 		struct sockaddr_storage name;
@@ -113,6 +121,8 @@ void forward_answer_heartbeats(int fd)
 		char byte = 0;
 		if (recvfrom(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&name, &length) < 0)
 			return;
+		if (port_of(&name) == config->port || !source_senders_take(&config->from, &name))
+			continue;
 		byte = 0;
 		(void)sendto(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, length);
 	}

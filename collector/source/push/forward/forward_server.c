@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listener's thread: connections to messages, messages to batches of the spool, the spool's answers to
- * acknowledgements.
- *
- * One message is turned into lines at a time. If the spool takes no more, that message waits, and no connection is read
- * beyond one message. A message with a chunk is a batch of its own, or several in a row where it is long: each part has an
- * id, so that after a crash between two parts only the missing ones are stored. Messages without a chunk share a batch.
+ * The listener's thread: who connects, and connections to messages. While a message waits for the spool, no connection is
+ * read beyond one message.
  */
-#include "collector/source/push/forward/internal.h"
+#include "collector/source/push/forward/server.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/wake.h"
+#include "common/log/log.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -37,79 +33,12 @@ enum {
 	PROBLEM_SHOWN_MS = 60000,
 	GOODBYE_MS = 1000,
 	LOOKED_MS = 1,
-	PART_BYTES = 2 << 20, /* with one line more it fits a quarter of the smallest spool */
-	PART_LINES = 1 << 19,
 	PACKED_TIMES = 16,
-	OUT_MOST_BYTES = 1 << 20,
-};
-
-/* A message that the spool is to answer. */
-struct note {
-	struct forward_connection *connection; /* NULL: nobody waits for it */
-	char *chunk;
-	uint32_t chunk_length;
-	uint8_t tag[FORWARD_TAG_HASH_BYTES];
-	uint32_t parts, all_parts; /* that are not answered; that were given */
-	bool given;                /* all of its parts */
-	bool failed;
-	struct weir_error why;
-};
-
-/* One batch of it. */
-struct part {
-	struct part *next;
-	struct forward_server *server;
-	struct note *note; /* NULL: of messages without a chunk */
-	struct push_outcome outcome;
-};
-
-/* The message that is being turned into lines. */
-struct job {
-	struct forward_connection *connection; /* NULL: there is none */
-	struct forward_frame frame;
-	struct forward_lines lines;
-	struct note *note; /* NULL: it has no chunk */
-	struct weir_text text;
-	uint32_t number;        /* of the next part */
-	enum weir_status state; /* WEIR_END: all lines were written; WEIR_INVALID: as many as can be */
-	struct weir_error why;
-};
-
-struct forward_server {
-	const struct forward_config *config;
-	struct push_spool *spool;
-	struct weir_http_tls_server *tls;
-	struct forward_limits limits;
-	pthread_t thread;
-	int epoll, listener, heartbeats, wake;
-	_Atomic bool stopping; /* takes no more */
-	_Atomic bool looked;   /* whose ids have ended is said to the spool */
-	_Atomic bool stopped;  /* the spool has answered everything */
-	/* of the thread alone */
-	struct forward_connection **connections;
-	size_t count;
-	struct forward_memory memory;
-	struct job job;
-	struct weir_text loose; /* lines of messages without a chunk */
-	uint32_t loose_lines;
-	struct forward_acks acks;
-	bool full;     /* the spool took no more, when it was asked last */
-	bool starving; /* some connection waits for memory */
-	bool behind;   /* some connection has bytes of which epoll does not tell */
-	bool accepting;
-	int64_t accept_from_ms, turn_ms;
-	/* of both */
-	pthread_mutex_t mutex;
-	struct part *answered, **answered_end;
-	struct forward_status status;
-	int64_t problem_until_ms;
 };
 
 /* ---- what is said ---- */
 
-static void say(struct forward_server *server, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void say(struct forward_server *server, const char *format, ...)
+void forward_say(struct forward_server *server, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
@@ -121,7 +50,7 @@ static void say(struct forward_server *server, const char *format, ...)
 	va_end(arguments);
 }
 
-static void add(struct forward_server *server, uint64_t *count, uint64_t more)
+void forward_add(struct forward_server *server, uint64_t *count, uint64_t more)
 {
 	pthread_mutex_lock(&server->mutex);
 	*count += more;
@@ -129,10 +58,11 @@ static void add(struct forward_server *server, uint64_t *count, uint64_t more)
 }
 
 /* Refuses a connection, which its sender may try again. */
-static void refuse(struct forward_server *server, struct forward_connection *connection, const char *words)
+void forward_refuse(struct forward_server *server, struct forward_connection *connection, const char *words)
 {
-	add(server, &server->status.refused, 1);
-	say(server, "a connection of %s was closed: %s; that message was not acknowledged", connection->peer, words);
+	forward_add(server, &server->status.refused, 1);
+	forward_say(server, "a connection of %s was closed: %s; that message was not acknowledged", connection->peer,
+	            words);
 	connection->failed = true;
 }
 
@@ -194,9 +124,10 @@ static void take_connection(struct forward_server *server, int fd, const char *p
 {
 	if (server->count >= (size_t)server->config->connections) {
 		bool room = make_room(server, now_ms);
-		add(server, &server->status.refused, !room);
-		say(server, "%lld connections are open: %s; raise \"connections\"", (long long)server->config->connections,
-		    room ? "the one silent longest was closed" : "further ones are refused");
+		forward_add(server, &server->status.refused, !room);
+		forward_say(server, "%lld connections are open: %s; raise \"connections\"",
+		            (long long)server->config->connections,
+		            room ? "the one silent longest was closed" : "further ones are refused");
 		if (!room) {
 			close(fd);
 			return;
@@ -230,9 +161,9 @@ static void set_accepting(struct forward_server *server, bool accepting)
 /* Closes the connection of one outside of "from". Whoever that is hides no trouble of a sender: it is said where none is. */
 static void refuse_stranger(struct forward_server *server, int fd, const char *peer, int64_t now_ms)
 {
-	add(server, &server->status.refused, 1);
+	forward_add(server, &server->status.refused, 1);
 	if (now_ms >= server->problem_until_ms)
-		say(server, "a connection of %s was closed: its address is in no network of \"from\"", peer);
+		forward_say(server, "a connection of %s was closed: its address is in no network of \"from\"", peer);
 	close(fd);
 }
 
@@ -255,261 +186,21 @@ static void accept_some(struct forward_server *server, int64_t now_ms)
 			continue;
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return;
-		say(server, "cannot accept a connection: %s", weir_errno_words(errno));
+		forward_say(server, "cannot accept a connection: %s", weir_errno_words(errno));
 		set_accepting(server, false); /* it stays readable: it must not keep the loop busy */
 		server->accept_from_ms = now_ms + ACCEPT_PAUSE_MS;
 		return;
 	}
 }
 
-/* ---- the spool's answers ---- */
-
-/* @thread the spool's */
-static void on_answer(void *context, const struct push_outcome *outcome)
-{
-	struct part *part = context;
-	struct forward_server *server = part->server;
-	part->outcome = *outcome;
-	pthread_mutex_lock(&server->mutex);
-	*server->answered_end = part;
-	server->answered_end = &part->next;
-	pthread_mutex_unlock(&server->mutex);
-	weir_wake_up(server->wake);
-}
-
-static void acknowledge(struct forward_connection *connection, struct weir_span chunk)
-{
-	forward_put_ack(chunk, &connection->out);
-	if (connection->out.length > OUT_MOST_BYTES) /* it sends and does not read */
-		connection->failed = true;
-	forward_connection_flush(connection);
-}
-
-/* Ends a message all of whose parts are answered. */
-static void settle(struct forward_server *server, struct note *note)
-{
-	if (!note->given || note->parts > 0)
-		return;
-	struct forward_connection *connection = note->connection;
-	connection->waiting--;
-	struct weir_span chunk = {.at = note->chunk, .length = note->chunk_length};
-	if (!note->failed) {
-		acknowledge(connection, chunk);
-		forward_acks_add(&server->acks, connection, note->tag, chunk, note->all_parts);
-	} else if (!connection->failed) {
-		refuse(server, connection, note->why.text);
-	}
-	free(note->chunk);
-	free(note);
-}
-
-static void take_answer(struct forward_server *server, struct part *part)
-{
-	bool stored = part->outcome.status == WEIR_OK;
-	const char *why = part->outcome.clashes
-	                      ? "its \"chunk\" came within the last hour with the same tag and other records: "
-	                        "let the sender give each message a chunk of its own"
-	                      : part->outcome.why.text;
-	if (!stored)
-		say(server, "a message was not stored: %s", why);
-	if (part->note != NULL) {
-		part->note->parts--;
-		part->note->failed |= !stored;
-		if (!stored)
-			weir_fail(&part->note->why, part->outcome.status, "%s", why);
-		settle(server, part->note);
-	} else if (!stored) {
-		add(server, &server->status.lost_lines, part->outcome.lines);
-	}
-	free(part);
-}
-
-static void take_answers(struct forward_server *server)
-{
-	pthread_mutex_lock(&server->mutex);
-	struct part *part = server->answered;
-	server->answered = NULL;
-	server->answered_end = &server->answered;
-	pthread_mutex_unlock(&server->mutex);
-	while (part != NULL) {
-		struct part *next = part->next;
-		take_answer(server, part);
-		part = next;
-	}
-}
-
-/* ---- messages to batches ---- */
-
-/* Takes note of whether the spool takes more, and says so for as long as it does not. */
-static void set_full(struct forward_server *server, bool full, const struct weir_error *error)
-{
-	if (full)
-		say(server, "senders wait: %s", error->text);
-	pthread_mutex_lock(&server->mutex);
-	if (server->full && !full)
-		server->problem_until_ms = 0;
-	server->status.waits = full;
-	pthread_mutex_unlock(&server->mutex);
-	server->full = full;
-}
-
-/*
- * Gives lines to the spool.
- *
- * @param lines  taken, then empty
- * @return WEIR_OK; WEIR_FULL: not now; WEIR_INVALID: never
- */
-static enum weir_status give(struct forward_server *server, struct note *note, struct weir_span id,
-                             struct weir_text *lines, struct weir_error *error)
-{
-	struct part *part = weir_alloc(1, sizeof *part);
-	part->server = server;
-	part->note = note;
-	if (note != NULL)
-		note->parts++; /* it may be answered before the call returns, but is settled by this thread */
-	enum weir_status status = push_spool_append(server->spool, id, lines, on_answer, part, error);
-	set_full(server, status != WEIR_OK && status != WEIR_INVALID, error);
-	if (status == WEIR_OK)
-		return status;
-	if (note != NULL)
-		note->parts--;
-	free(part);
-	return server->full ? WEIR_FULL : WEIR_INVALID;
-}
-
-/* Gives the lines that nobody waits for. @return WEIR_OK; WEIR_FULL */
-static enum weir_status give_loose(struct forward_server *server)
-{
-	struct weir_error error;
-	if (server->loose.length == 0)
-		return WEIR_OK;
-	enum weir_status status = give(server, NULL, (struct weir_span){.at = NULL}, &server->loose, &error);
-	if (status == WEIR_FULL)
-		return status;
-	if (status == WEIR_INVALID) {
-		say(server, "lines were lost: %s", error.text);
-		add(server, &server->status.lost_lines, server->loose_lines);
-		weir_text_clear(&server->loose);
-	}
-	server->loose_lines = 0;
-	return WEIR_OK;
-}
-
-/* Writes the job's next lines. */
-static void write_lines(struct forward_server *server, struct job *job)
-{
-	struct weir_text *text = job->note != NULL ? &job->text : &server->loose;
-	size_t entries = (size_t)(job->lines.rest.end - job->lines.rest.at), likely = entries + entries / 4;
-	if (text->capacity == 0) /* the spool has taken the one before */
-		(void)weir_text_reserve(text, likely < PART_BYTES ? likely : PART_BYTES);
-	uint32_t count = job->note != NULL ? 0 : server->loose_lines;
-	job->state = forward_lines_next(&job->lines, PART_BYTES, PART_LINES, text, &count, &job->why);
-	if (job->note == NULL)
-		server->loose_lines = count;
-}
-
-/* Gives the job's next part. A part of a message that cannot be read to its end is not worth an answer. */
-static enum weir_status give_part(struct forward_server *server, struct job *job)
-{
-	if (job->note == NULL)
-		return server->loose.length >= PART_BYTES || server->loose_lines >= PART_LINES ? give_loose(server) : WEIR_OK;
-	if (job->text.length == 0)
-		return WEIR_OK;
-	struct weir_text id = {0};
-	forward_put_id(&id, job->number, job->note->tag, (struct weir_span){job->note->chunk, job->note->chunk_length});
-	enum weir_status status = give(server, job->note, weir_text_span(&id), &job->text, &job->why);
-	weir_text_deinit(&id);
-	if (status == WEIR_OK)
-		job->number++;
-	if (status == WEIR_INVALID)
-		job->state = WEIR_INVALID;
-	return status == WEIR_FULL ? status : WEIR_OK;
-}
-
-/* Ends the job. What could not be read of its message is said, and not acknowledged. */
-static void end_job(struct forward_server *server, struct job *job)
-{
-	if (job->state == WEIR_INVALID)
-		refuse(server, job->connection, job->why.text);
-	if (job->note != NULL) {
-		job->note->given = true;
-		job->note->all_parts = job->number;
-		job->note->failed |= job->state == WEIR_INVALID;
-		settle(server, job->note);
-	}
-	forward_lines_deinit(&job->lines);
-	weir_text_clear(&job->text);
-	job->connection = NULL;
-}
-
-/* @return WEIR_OK: the message is done; WEIR_FULL: it waits for the spool */
-static enum weir_status work(struct forward_server *server)
-{
-	struct job *job = &server->job;
-	if (job->note != NULL && give_loose(server) == WEIR_FULL) /* what came before it goes first */
-		return WEIR_FULL;
-	for (;;) {
-		if (job->note != NULL ? job->text.length > 0 : server->loose.length >= PART_BYTES)
-			if (give_part(server, job) == WEIR_FULL)
-				return WEIR_FULL;
-		if (job->state != WEIR_OK)
-			break;
-		write_lines(server, job);
-		if (job->state == WEIR_INVALID && job->note != NULL)
-			weir_text_clear(&job->text);
-		if (give_part(server, job) == WEIR_FULL)
-			return WEIR_FULL;
-	}
-	end_job(server, job);
-	return WEIR_OK;
-}
-
-static struct note *note_of(struct forward_connection *connection, struct weir_span tag, struct weir_span chunk)
-{
-	struct note *note = weir_alloc(1, sizeof *note);
-	note->connection = connection;
-	note->chunk = weir_copy(chunk.at, chunk.length);
-	note->chunk_length = chunk.length;
-	forward_hash_tag(tag, note->tag);
-	connection->waiting++;
-	return note;
-}
-
-/* A message with entries. @return as work() */
-static enum weir_status take_entries(struct forward_server *server, struct forward_connection *connection,
-                                     const struct forward_frame *frame)
-{
-	bool chunk = frame->chunk.at != NULL;
-	add(server, &server->status.received, 1);
-	add(server, &server->status.nameless, !chunk);
-	if (frame->other_signal || !forward_takes_tag(server->config, frame->tag)) {
-		add(server, &server->status.skipped, 1);
-		if (frame->other_signal)
-			say(server, "%s sends metrics or traces, which are not read: let it send logs alone", connection->peer);
-		if (chunk)
-			acknowledge(connection, frame->chunk);
-		return WEIR_OK;
-	}
-	if (chunk)
-		forward_acks_match(&server->acks, server->spool, frame->tag, frame->chunk);
-	struct job *job = &server->job;
-	job->connection = connection;
-	job->frame = *frame;
-	job->number = 0;
-	job->state = WEIR_OK;
-	job->note = chunk ? note_of(connection, frame->tag, frame->chunk) : NULL;
-	forward_lines_init(&job->lines, &job->frame, &server->limits);
-	return work(server);
-}
-
-/* @return as work() */
+/* @return as forward_work() */
 static enum weir_status take_message(struct forward_server *server, struct forward_connection *connection)
 {
 	struct forward_frame frame;
 	struct weir_error error;
 	const char *why = NULL;
 	if (forward_frame_read(connection->bytes + connection->begin, connection->extent.seen, &frame, &error) != WEIR_OK) {
-		refuse(server, connection, error.text);
+		forward_refuse(server, connection, error.text);
 		return WEIR_OK;
 	}
 	if (frame.kind == FORWARD_HEARTBEAT)
@@ -526,8 +217,8 @@ static enum weir_status take_message(struct forward_server *server, struct forwa
 		why = no_key;
 	}
 	if (why != NULL)
-		refuse(server, connection, why);
-	return why == NULL && frame.kind >= FORWARD_MESSAGE ? take_entries(server, connection, &frame) : WEIR_OK;
+		forward_refuse(server, connection, why);
+	return why == NULL && frame.kind >= FORWARD_MESSAGE ? forward_take_entries(server, connection, &frame) : WEIR_OK;
 }
 
 /* ---- the loop ---- */
@@ -537,7 +228,7 @@ static void read_connection(struct forward_server *server, struct forward_connec
 	struct weir_error error;
 	enum weir_status status = forward_connection_read(connection, &server->memory, now_ms, &error);
 	if (status != WEIR_OK)
-		refuse(server, connection, status == WEIR_FULL && !connection->trusted ? no_key : error.text);
+		forward_refuse(server, connection, status == WEIR_FULL && !connection->trusted ? no_key : error.text);
 }
 
 static void read_behind(struct forward_server *server, int64_t now_ms)
@@ -550,12 +241,12 @@ static void read_behind(struct forward_server *server, int64_t now_ms)
 /* Takes a connection's whole messages, until the spool is full. */
 static void serve_connection(struct forward_server *server, struct forward_connection *connection, int64_t now_ms)
 {
-	while (connection->whole && !connection->failed && !server->stopping) {
+	while (connection->whole && !connection->failed) {
 		if (take_message(server, connection) == WEIR_FULL)
 			return;
 		struct weir_error error;
 		if (!connection->failed && forward_connection_pass(connection, &server->memory, now_ms, &error) != WEIR_OK)
-			refuse(server, connection, error.text);
+			forward_refuse(server, connection, error.text);
 	}
 }
 
@@ -565,11 +256,11 @@ static bool resume(struct forward_server *server, int64_t now_ms)
 	struct forward_connection *connection = server->job.connection;
 	struct weir_error error;
 	if (connection == NULL)
-		return server->loose.length < PART_BYTES || give_loose(server) == WEIR_OK;
-	if (work(server) == WEIR_FULL)
+		return server->loose.length < PART_BYTES || forward_give_loose(server) == WEIR_OK;
+	if (forward_work(server) == WEIR_FULL)
 		return false;
 	if (!connection->failed && forward_connection_pass(connection, &server->memory, now_ms, &error) != WEIR_OK)
-		refuse(server, connection, error.text);
+		forward_refuse(server, connection, error.text);
 	return true;
 }
 
@@ -579,13 +270,13 @@ static void serve_all(struct forward_server *server, int64_t now_ms)
 		return;
 	for (size_t i = 0; i < server->count && server->job.connection == NULL; i++) {
 		struct forward_connection *connection = server->connections[i];
-		if (connection->starved)
+		if (connection->starved && !server->stopping)
 			read_connection(server, connection, now_ms);
 		if (connection->whole)
 			serve_connection(server, connection, now_ms);
 	}
 	if (server->job.connection == NULL)
-		(void)give_loose(server);
+		(void)forward_give_loose(server);
 }
 
 /* Whether a connection's time is over. */
@@ -608,6 +299,16 @@ static bool is_stuck(const struct forward_server *server, const struct forward_c
 	        now_ms - connection->begun_ms >= (hurried_whole ? PATIENCE_MS : MESSAGE_PATIENCE_MS));
 }
 
+/* Whether it has read nothing for long of what waits for it. */
+static bool reads_nothing(struct forward_connection *connection, int64_t now_ms)
+{
+	if (connection->out.length == 0 || connection->sent != connection->sent_seen) {
+		connection->sent_seen = connection->sent;
+		connection->unread_ms = now_ms;
+	}
+	return now_ms - connection->unread_ms >= PATIENCE_MS;
+}
+
 /* Closes what has ended, and sets what is watched of the rest. */
 static void sweep(struct forward_server *server, int64_t now_ms)
 {
@@ -617,11 +318,13 @@ static void sweep(struct forward_server *server, int64_t now_ms)
 		bool busy = connection->waiting > 0 || server->job.connection == connection;
 		bool done = connection->ended && !connection->whole && connection->out.length == 0;
 		if (!connection->failed && done && connection->end > connection->begin)
-			refuse(server, connection, "it ended within a message");
+			forward_refuse(server, connection, "it ended within a message");
 		if (turn && !connection->failed && !connection->starved && is_stuck(server, connection, now_ms))
-			refuse(server, connection, "a message was begun and did not come to its end");
+			forward_refuse(server, connection, "a message was begun and did not come to its end");
 		if (turn && is_idle(connection) && now_ms - connection->heard_ms >= SILENT_LEAST_MS)
 			forward_connection_rest(connection, &server->memory);
+		if (turn && !connection->failed && reads_nothing(connection, now_ms))
+			forward_refuse(server, connection, "it does not read its acknowledgements");
 		connection->failed |= turn && is_over(server, connection, now_ms);
 		starving |= connection->starved && !connection->failed;
 		behind |= forward_connection_behind(connection);
@@ -651,7 +354,7 @@ static void take_events(struct forward_server *server, int timeout_ms)
 		if (what == &server->listener) {
 			knocked = true;
 		} else if (what == &server->heartbeats) {
-			forward_answer_heartbeats(server->heartbeats);
+			forward_answer_heartbeats(server->heartbeats, server->config);
 		} else if (what == &server->wake) {
 			weir_wake_clear(server->wake);
 		} else {
@@ -662,7 +365,7 @@ static void take_events(struct forward_server *server, int timeout_ms)
 		}
 	}
 	read_behind(server, now_ms);
-	take_answers(server);
+	forward_take_answers(server);
 	serve_all(server, now_ms);
 	sweep(server, now_ms);
 	if (knocked) /* last: it may close connections */
@@ -676,7 +379,7 @@ static void say_goodbye(struct forward_server *server)
 {
 	int64_t until_ms = weir_monotonic_ms() + GOODBYE_MS;
 	bool waits = true;
-	take_answers(server);
+	forward_take_answers(server);
 	while (waits && weir_monotonic_ms() < until_ms) {
 		waits = false;
 		for (size_t i = 0; i < server->count; i++) {
@@ -688,18 +391,51 @@ static void say_goodbye(struct forward_server *server)
 	}
 }
 
+/* Messages that came whole and were not taken, of senders that do not send them again. */
+static uint64_t count_untaken(const struct forward_server *server)
+{
+	uint64_t count = server->job.connection != NULL && server->job.note == NULL;
+	for (size_t i = 0; i < server->count; i++) {
+		const struct forward_connection *connection = server->connections[i];
+		struct forward_frame frame;
+		struct weir_error ignored;
+		if (connection->whole && connection != server->job.connection && connection->trusted && !connection->failed &&
+		    forward_frame_read(connection->bytes + connection->begin, connection->extent.seen, &frame, &ignored) ==
+		        WEIR_OK)
+			count += frame.kind >= FORWARD_MESSAGE && frame.chunk.at == NULL && !frame.other_signal &&
+			         forward_takes_tag(server->config, frame.tag);
+	}
+	return count;
+}
+
+/* At a stop while the spool was full, or did not store what it had taken. */
+static void tell_lost(const struct forward_server *server)
+{
+	uint64_t lines = server->status.lost_lines - server->lost_before_stop + server->loose_lines;
+	uint64_t messages = count_untaken(server);
+	if (server->log != NULL && (lines > 0 || messages > 0))
+		weir_log(
+			server->log, WEIR_LOG_WARNING, "collector",
+			"%s: %llu lines and %llu messages that asked for no acknowledgement are lost, as its spool took no more "
+			"when it ended. Senders that ask for acknowledgements send such messages again (runbook: lines-lost)",
+			server->config->name, (unsigned long long)lines, (unsigned long long)messages);
+}
+
 static void *serve(void *context)
 {
 	struct forward_server *server = context;
 	while (!server->stopping)
 		take_events(server, server->behind ? 0 : server->full ? RETRY_MS : TURN_MS);
+	server->lost_before_stop = server->status.lost_lines;
+	serve_all(server, weir_monotonic_ms()); /* what is here whole */
 	forward_acks_stop(&server->acks, server->spool, weir_monotonic_ms());
 	server->looked = true;
 	while (!server->stopped) {
-		take_answers(server);
+		forward_take_answers(server);
 		usleep(RETRY_MS * 1000);
 	}
 	say_goodbye(server);
+	tell_lost(server);
 	return NULL;
 }
 
@@ -736,6 +472,7 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 	*server = (struct forward_server){
 		.config = config,
 		.spool = spool,
+		.log = log,
 		.limits = {.line_max = line_max, .entry_most = most, .packed_most = PACKED_TIMES * (uint64_t)most},
 		.epoll = epoll_create1(EPOLL_CLOEXEC),
 		.wake = weir_wake_new(),
@@ -759,7 +496,8 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 	listen_for(server, &server->heartbeats);
 	listen_for(server, &server->wake);
 	if (status == WEIR_OK && config->socket == NULL && server->heartbeats < 0)
-		say(server, "heartbeats by UDP are not answered: the port is taken; senders that use them see no server here");
+		forward_say(server,
+		            "heartbeats by UDP are not answered: the port is taken; senders that use them see no server here");
 	if (status == WEIR_OK && pthread_create(&server->thread, NULL, serve, server) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot create a thread");
 	if (status != WEIR_OK) {

@@ -66,8 +66,8 @@ WEIR_MUST_USE enum weir_status forward_listen(const struct forward_config *confi
 /** Writes who has a socket's name: an address and a port, or that it is the unix socket. */
 void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, char text[FORWARD_NAME_BYTES]);
 
-/** Some senders ask by UDP whether anyone is there: a byte says so. @param fd  the socket of heartbeats */
-void forward_answer_heartbeats(int fd);
+/** Some senders ask by UDP whether anyone is there: a byte says so, to those of `from`. @param fd  the socket of heartbeats */
+void forward_answer_heartbeats(int fd, const struct forward_config *config);
 
 /* ---- forward_greeting.c: who may send ---- */
 
@@ -109,11 +109,13 @@ struct forward_connection {
 	bool failed;  /* to be closed as it is */
 	bool reset;   /* by its peer: who knows what that has read of what was sent */
 	struct weir_text out;
-	uint64_t waiting; /* messages of it that the spool has and has not answered */
-	int64_t heard_ms; /* monotonic */
-	int64_t begun_ms; /* when the message that is not whole began; 0: none */
-	uint32_t watched; /* epoll's events; 0: none */
-	size_t acks;      /* of it that forward_acks has */
+	uint64_t sent, sent_seen; /* bytes of it, by now and at the look before */
+	int64_t unread_ms;        /* monotonic: since when no more of it was sent */
+	uint64_t waiting;         /* messages of it that the spool has and has not answered */
+	int64_t heard_ms;         /* monotonic */
+	int64_t begun_ms;         /* when the message that is not whole began; 0: none */
+	uint32_t watched;         /* epoll's events; 0: none */
+	size_t acks;              /* of it that forward_acks has */
 	size_t place;
 };
 
