@@ -193,9 +193,8 @@ enum sender_state sender_renew(struct sender *sender)
 		weir_fault_raise(
 			&sender->fault, sender->options.log, "collector",
 			"cannot deliver: %.300s. What can be read again is not lost, and counts once: reading from the last acknowledged "
-			"line with a new producer. If it repeats, look at that topic and its brokers "
-			"(runbook: broker-away)",
-			sender->error.text);
+			"line with a new producer. Does it repeat? %s",
+			sender->error.text, bus->advice);
 		if (sender->renewals_in_row >= RENEWALS_MAX)
 			return sender->state = SENDER_FAILED;
 		if (!pause_before(sender, ++sender->renewals_in_row))

@@ -68,6 +68,7 @@ struct weir_consumer;
 
 struct weir_bus_ops {
 	const char *name;
+	const char *advice; /* a sentence for operators: what to look at where it fails again and again */
 
 	/** @thread each producer belongs to one thread; the messages that it has sent and not polled are bounded */
 	enum weir_status (*producer_new)(struct weir_bus *bus, struct weir_producer **producer, struct weir_error *error);

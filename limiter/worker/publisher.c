@@ -75,8 +75,8 @@ static void set_broken(struct publisher *publisher, const struct weir_error *err
 	weir_fault_raise(
 		&publisher->fault, publisher->core->options.log, "limiter",
 		"%s. Going back to the last checkpoints and judging again from there with a new producer: no decision "
-		"is lost or doubled. If it repeats, look at that topic and its brokers (runbook: broker-away)",
-		error->text);
+		"is lost or doubled. Does it repeat? %s",
+		error->text, publisher->core->bus->advice);
 	set_state(publisher, PUBLISHER_BROKEN);
 }
 

@@ -109,8 +109,8 @@ static void take_failure(struct worker *worker, const struct weir_message *at, s
 			weir_fault_raise(
 				&worker->consumer_fault, worker->core.options.log, "limiter",
 				"cannot read the log: %s. Nothing is judged meanwhile, and nothing is lost while the log keeps "
-				"it. Retrying. Look at that topic and its brokers (runbook: broker-away)",
-				error->text);
+				"it. Retrying. %s",
+				error->text, worker->core.bus->advice);
 		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 	} else if (at->partition < worker->partition_count) {
 		partition_meet_gap(&worker->partitions[at->partition], at, error);

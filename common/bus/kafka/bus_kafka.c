@@ -126,6 +126,7 @@ static void bus_close(struct weir_bus *base)
 
 static const struct weir_bus_ops operations = {
 	.name = "kafka",
+	.advice = "Look at that topic and its brokers (runbook: broker-away)",
 	.producer_new = weir_kafka_producer_new,
 	.send = weir_kafka_producer_send,
 	.poll = weir_kafka_producer_poll,

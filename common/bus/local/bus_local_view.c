@@ -382,6 +382,7 @@ static void bus_close(struct weir_bus *bus)
 
 static const struct weir_bus_ops operations = {
 	.name = "local",
+	.advice = "Look at the disk that has the log (runbook: state-file-damaged)",
 	.producer_new = producer_new,
 	.consumer_new = consumer_new,
 	.assign = assign,
