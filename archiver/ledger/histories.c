@@ -3,19 +3,25 @@
 #include "archiver/ledger/histories.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/policy/policy.h"
 
 #include <stdlib.h>
+
+enum { ASK_MS = 1000 };
 
 struct version {
 	uint64_t version;
 	struct history *zones; /* ascending */
 	size_t count;
+	bool unread;
 };
 
 struct histories {
 	struct version *versions; /* ascending */
 	size_t count;
+	uint64_t lacking; /* the newest version that the store did not have */
+	int64_t asked_ms; /* monotonic: then */
 };
 
 struct histories *histories_new(void)
@@ -49,7 +55,7 @@ static struct history of_zone(const struct weir_zone *zone)
 	return history;
 }
 
-/* A text that this program does not read has no zones for it: what it cannot match it has not judged either. */
+/* A text that this program does not read has no zones for it: a newer weir's, or damage. */
 static enum weir_status take_policy(void *context, uint64_t number, struct weir_span text)
 {
 	struct histories *histories = context;
@@ -57,8 +63,10 @@ static enum weir_status take_policy(void *context, uint64_t number, struct weir_
 	histories->versions = weir_realloc(histories->versions, histories->count + 1, sizeof *histories->versions);
 	struct version *version = &histories->versions[histories->count++];
 	*version = (struct version){.version = number};
-	if (weir_policy_decode(number, text.at, text.length, &policy, NULL) != WEIR_OK)
+	if (weir_policy_decode(number, text.at, text.length, &policy, NULL) != WEIR_OK) {
+		version->unread = true;
 		return WEIR_OK;
+	}
 	version->zones = weir_alloc(policy->zone_count + 1, sizeof *version->zones);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (policy->zones[i].history)
@@ -67,13 +75,21 @@ static enum weir_status take_policy(void *context, uint64_t number, struct weir_
 	return WEIR_OK;
 }
 
+static uint64_t newest_of(const struct histories *histories)
+{
+	return histories->count > 0 ? histories->versions[histories->count - 1].version : 0;
+}
+
 enum weir_status histories_know(struct histories *histories, struct weir_store *store, uint64_t version,
                                 struct weir_error *error)
 {
-	uint64_t newest = histories->count > 0 ? histories->versions[histories->count - 1].version : 0;
-	if (version <= newest)
+	int64_t now_ms = weir_monotonic_ms();
+	if (version <= newest_of(histories) || (version <= histories->lacking && now_ms - histories->asked_ms < ASK_MS))
 		return WEIR_OK;
-	return store->ops->policy_each(store, newest + 1, take_policy, histories, error);
+	enum weir_status status = store->ops->policy_each(store, newest_of(histories) + 1, take_policy, histories, error);
+	histories->lacking = status == WEIR_OK && version > newest_of(histories) ? version : 0;
+	histories->asked_ms = now_ms;
+	return status;
 }
 
 static const struct version *find(const struct histories *histories, uint64_t version)
@@ -82,6 +98,12 @@ static const struct version *find(const struct histories *histories, uint64_t ve
 		if (histories->versions[i - 1].version == version)
 			return &histories->versions[i - 1];
 	return NULL;
+}
+
+bool histories_has(const struct histories *histories, uint64_t version)
+{
+	const struct version *found = find(histories, version);
+	return version == 0 || (found != NULL && !found->unread);
 }
 
 bool histories_any(const struct histories *histories, uint64_t version)

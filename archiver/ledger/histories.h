@@ -15,12 +15,16 @@ struct histories *histories_new(void);
 void histories_free(struct histories *histories);
 
 /**
- * Reads what the store has beyond the newest version that is known, if `version` is newer than that.
+ * Reads what the store has beyond the newest version that is known, if `version` is newer than that: at most once a
+ * second, where it has nothing.
  *
  * @return WEIR_OK, also where the store does not have it: no zone of it keeps a history; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status histories_know(struct histories *histories, struct weir_store *store, uint64_t version,
                                               struct weir_error *error);
+
+/** Whether a version was read; 0, which is no policy's, always is. */
+bool histories_has(const struct histories *histories, uint64_t version);
 
 /* A zone that keeps one, and the fields that go with each event. */
 struct history {

@@ -25,6 +25,7 @@ struct ledger *ledger_new(uint32_t partition)
 	ledger->partition = partition;
 	ledger->fresh = true;
 	ledger->counts = counts_new();
+	(void)weir_text_reserve(&ledger->names, 1); /* so that an event without bytes has an address, too */
 	return ledger;
 }
 

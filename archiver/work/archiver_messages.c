@@ -94,6 +94,16 @@ static bool is_of_record(struct archiver *archiver, const struct ledger *ledger,
 	return true;
 }
 
+static void tell_no_policy(struct archiver *archiver, const struct weir_message *message, uint64_t version)
+{
+	weir_notice_log(&archiver->no_policy, archiver->options.log, WEIR_LOG_WARNING, "archiver",
+	                "partition %u offset %" PRIu64 " was judged by policy %" PRIu64
+	                ", which this archiver's store does not have, or which a newer weir wrote: which of its zones keep "
+	                "histories is unknown, so those lack its events; counts and decisions have them. Look whether the "
+	                "store is the limiters' own, and upgrade this archiver (runbook: archive-behind)",
+	                message->partition, message->offset, version);
+}
+
 /* @return false: the message was not taken, and none after it may be; the reason is logged */
 static bool take_judged(struct archiver *archiver, struct ledger *ledger, const struct weir_message *message)
 {
@@ -128,6 +138,8 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 		archiver_store_fails(archiver, &error);
 		return false;
 	}
+	if (!histories_has(archiver->histories, frame.policy_version))
+		tell_no_policy(archiver, message, frame.policy_version);
 	uint64_t before = ledger->event_total;
 	if (ledger_judged(ledger, message->offset, &frame, archiver->histories))
 		weir_counter_add(&archiver->stats.frames, 1);
@@ -163,9 +175,8 @@ void archiver_bus_fails(struct archiver *archiver, const struct weir_error *erro
 		weir_fault_raise(
 			&archiver->bus_fault, archiver->options.log, "archiver",
 			"cannot read the topics: %s. Nothing is archived meanwhile; verdicts go on, and nothing is lost "
-			"while the topics keep it. Retrying. Look at that topic and its brokers "
-			"(runbook: archive-behind)",
-			error->text);
+			"while the topics keep it. Retrying. %s",
+			error->text, bus_of(archiver)->advice);
 }
 
 void archiver_take_messages(struct archiver *archiver, const struct weir_message *messages, size_t count,

@@ -69,7 +69,7 @@ struct archiver {
 	struct weir_fault store_fault, bus_fault, keep_fault, clock_fault, lost_fault, shadow_fault;
 	struct weir_lasting bus_fails, shadow_fails;
 	int64_t shadow_failed_ms; /* monotonic: when the topic of decisions in shadow mode failed last; 0: it works */
-	struct weir_notice skipped, moved, shadow_gaps;
+	struct weir_notice skipped, moved, shadow_gaps, no_policy;
 	struct weir_partition_faults faults; /* of partitions that are stopped */
 	int64_t unfed_look_ms;               /* monotonic: when to ask again which partitions are unfed */
 	int64_t tell_ms;                     /* monotonic: when to tell of them again */

@@ -31,9 +31,11 @@ void weir_fields_put(struct weir_text *fields, struct weir_span name, struct wei
 
 static bool take(struct weir_span *rest, struct weir_span *bytes)
 {
+	if (rest->length == 0) /* and perhaps without an address */
+		return false;
 	const uint8_t *begin = (const uint8_t *)rest->at, *end = begin + rest->length;
 	uint64_t length;
-	const uint8_t *at = rest->length > 0 ? weir_varint_get(begin, end, &length) : NULL;
+	const uint8_t *at = weir_varint_get(begin, end, &length);
 	if (at == NULL || length > (size_t)(end - at))
 		return false;
 	*bytes = (struct weir_span){.at = (const char *)at, .length = (uint32_t)length};

@@ -61,6 +61,22 @@ def test_what_comes_after_a_commit_that_was_not_made_is_stored(place):
     lose_an_answer(place, BEFORE)
 
 
+def test_events_of_a_policy_that_the_store_lacks_are_said_to_be_missing(place):
+    """Their counts are kept; whether their zone keeps a history is not known."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES, **SECTIONS) as roles:
+        roles.apply()
+        log = place.write("log", burst("ann", 5, start_ms=int(time.time() * 1000)))
+        limiter = roles.limiter().until_ready()
+        roles.collector([source(log)])
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 5, "all is judged")
+        assert limiter.stop() == 0
+        servers.mariadb.query("DELETE FROM policy_version")
+        archiver = roles.archiver().until_ready()
+        archiver.until(lambda: is_stored(servers, {"ann": (3, 2)}, 0), "its counts are stored")
+        archiver.until_says("was judged by policy 1, which this archiver's store does not have")
+        assert archiver.stop() == 0
+
+
 def lose_the_connection(place, statement, when):
     """It breaks while partitions are made: the archiver says so, and makes them a little later."""
     with cluster.shared() as servers, SqlProxy(servers.mariadb_port) as proxy, \
