@@ -110,6 +110,15 @@ static enum weir_status read_from_start(struct blocks_kept *kept, struct weir_er
 	return status;
 }
 
+/* While it is read from the start again, it is held for no longer than its other readers hold it. */
+static bool was_trimmed(const struct blocks_kept *kept, uint32_t number)
+{
+	uint64_t first, next;
+	struct weir_error ignored;
+	return kept->bus->ops->extent(kept->bus, WEIR_TOPIC_DECISIONS, number, &first, &next, &ignored) == WEIR_OK &&
+	       first > kept->partitions[number].next;
+}
+
 static void look_at_clock(struct blocks_kept *kept)
 {
 	int64_t step_ms = weir_clock_step_take(&kept->clock), now_ms = weir_monotonic_ms();
@@ -133,6 +142,8 @@ static void *work(void *context)
 			status = kept->bus->ops->receive(kept->consumer, messages, BATCH_MESSAGES, WAIT_MS, &count, &error);
 		if (status == WEIR_OK)
 			weir_fault_clear(&kept->fault, kept->log, "decisions");
+		else if (status == WEIR_INVALID && !kept->anew && was_trimmed(kept, messages[0].partition))
+			kept->anew = true;
 		else
 			weir_fault_raise_at(
 				&kept->fault, kept->log, WEIR_LOG_ERROR, "decisions",
