@@ -39,6 +39,7 @@ struct checkpoint_io {
 	uint64_t submitted;   /* jobs so far */
 	struct queue waiting; /* jobs to be retried, by due_ms; only the thread uses it */
 	int64_t last_due_ms;  /* due_ms of its last job */
+	bool retried;         /* the last job that was done was one of them: it is another's turn */
 	_Atomic bool stopping, fails;
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
@@ -299,16 +300,18 @@ static struct checkpoint_job *next_job(struct checkpoint_io *io)
 	for (;;) {
 		bool stopping = atomic_load(&io->stopping);
 		const struct checkpoint_job *first = io->waiting.first;
-		bool due = first != NULL && (stopping || first->due_ms <= weir_monotonic_ms());
+		bool turn = io->retried && (io->soon.first != NULL || io->later.first != NULL);
+		bool due = first != NULL && !turn && (stopping || first->due_ms <= weir_monotonic_ms());
 		if (due)
 			job = get(&io->waiting);
 		else if ((job = get(&io->soon)) == NULL)
 			job = get(&io->later);
 		if (job != NULL && is_behind(io, job))
 			wait_aside(io, job);
-		else if (job != NULL || stopping)
+		else if (job != NULL || stopping) {
+			io->retried = due;
 			break;
-		else
+		} else
 			wait_for_more(io);
 	}
 	pthread_mutex_unlock(&io->lock);

@@ -21,6 +21,7 @@ static struct weir_error error;
 struct odd_store {
 	struct weir_store store;
 	_Atomic uint32_t down;         /* this partition + 1 is WEIR_IO; 0: none */
+	_Atomic uint32_t locked;       /* so many partitions from 0 on are WEIR_IO, after a wait */
 	_Atomic uint64_t epoch;        /* that a look shows */
 	_Atomic int refused;           /* so many of the next readings are WEIR_FENCED */
 	_Atomic int failed_notes;      /* so many of the next notes are WEIR_IO */
@@ -39,6 +40,10 @@ static enum weir_status odd_read(struct weir_store *store, uint32_t partition, u
 	(void)store, (void)epoch, (void)segments, (void)count, (void)each, (void)context;
 	atomic_store(&odd.at_least, at_least);
 	atomic_fetch_add(&odd.reading, 1);
+	if (partition < atomic_load(&odd.locked)) {
+		nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000}, NULL);
+		return weir_fail(why, WEIR_IO, "the row is locked");
+	}
 	if (atomic_load(&odd.down) == partition + 1)
 		return weir_fail(why, WEIR_IO, "the row is locked");
 	if (atomic_load(&odd.refused) > 0) {
@@ -158,6 +163,24 @@ static void a_partition_with_a_fault_holds_up_no_other(void **state)
 	assert_false(checkpoint_io_fails(scene->io));
 }
 
+/* Each failure takes longer than the wait for the next try: so one of them is always due. */
+static void partitions_with_slow_faults_hold_up_no_other(void **state)
+{
+	struct scene *scene = *state;
+	atomic_store(&odd.locked, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		submit(scene, CHECKPOINT_LOAD, i, false);
+	while (atomic_load(&odd.reading) < 4)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	for (uint32_t i = 2; i < 4; i++)
+		submit(scene, CHECKPOINT_LOAD, i, false);
+	for (uint32_t i = 2; i < 4; i++)
+		expect(scene, i, WEIR_OK, false);
+	atomic_store(&odd.locked, 0);
+	checkpoint_job_free(await(scene));
+	checkpoint_job_free(await(scene));
+}
+
 static void jobs_of_a_partition_are_done_in_their_order(void **state)
 {
 	struct scene *scene = *state;
@@ -218,7 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(a_partition_with_a_fault_holds_up_no_other), test(jobs_of_a_partition_are_done_in_their_order),
 		test(a_store_that_lags_is_asked_again),           test(what_a_store_has_lost_is_told_from_another_owner),
-		test(what_waits_is_given_back_at_the_end),
+		test(what_waits_is_given_back_at_the_end),        test(partitions_with_slow_faults_hold_up_no_other),
 	};
 	return cmocka_run_group_tests_name("checkpoint_io", tests, NULL, NULL);
 }
