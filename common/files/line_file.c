@@ -38,7 +38,7 @@ struct weir_line_file {
 	bool named_pipe; /* its reader may leave and come back, where that of an adopted pipe is gone for good */
 	size_t sent;     /* of a named pipe: so much of the first line in the buffer is written */
 	bool mid_line;   /* the file ends within a line whose rest is at the start of the buffer */
-	bool sync_lost;  /* an fsync failed: what it should have covered may be gone */
+	int sync_lost;   /* errno of an fsync that failed, so that what it should have covered may be gone; 0: none did */
 	int64_t rotate_bytes;
 	uint32_t keep;
 	uint64_t written;        /* bytes of the file, without the buffer */
@@ -269,12 +269,12 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 {
 	if (!file->regular)
 		return WEIR_OK;
-	if (!file->sync_lost && fdatasync(file->fd) != 0)
-		file->sync_lost = true;
-	if (file->sync_lost)
+	if (file->sync_lost == 0 && fdatasync(file->fd) != 0)
+		file->sync_lost = errno;
+	if (file->sync_lost != 0)
 		return weir_fail(error, WEIR_INVALID,
 		                 "cannot sync %s: %s; its last lines may be lost: restart to write them again", file->path,
-		                 weir_errno_words(EIO));
+		                 weir_errno_words(file->sync_lost));
 	return WEIR_OK;
 }
 
@@ -314,6 +314,9 @@ static enum weir_status rotate(struct weir_line_file *file, bool *grows, struct 
 			weir_fault_raise(&file->rotation, file->log, "files", "%s; writing continues in %s without a rotation",
 			                 failure.text, file->path);
 	}
+	struct stat about;
+	if (stat(file->path, &about) != 0 && errno == ENOENT) /* it failed behind its last step */
+		return switch_file(file, error);
 	*grows = true;
 	return WEIR_OK;
 }

@@ -67,6 +67,8 @@ enum weir_status weir_line_names_rotate(const char *path, uint32_t keep, const s
 	char from[WEIR_PATH_BYTES], to[WEIR_PATH_BYTES];
 	struct stat about;
 	enum weir_status status = WEIR_OK;
+	if (stat(path, &about) != 0 && errno == ENOENT)
+		return WEIR_OK; /* somebody moved it, or a try before this one, which came no further */
 
 	/* The files that stand without a gap move up; the first free number, or `keep`, takes the last of them. */
 	uint32_t last = 1;

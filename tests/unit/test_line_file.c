@@ -203,6 +203,33 @@ static void a_rotation_that_fails_loses_no_line(void **state)
 	close_file(file);
 }
 
+/* Its names are moved, and no file can be opened: it is taken up there, and no second time. */
+static void a_rotation_that_fails_in_its_middle_goes_on_from_there(void **state)
+{
+	const char *path = in(state, "a");
+	struct weir_error error;
+	struct rlimit limit, before;
+	struct weir_line_file *file = open_file(path, 4, 2);
+	append(file, "one\ntwo\nsix\n");
+	flush(file);
+	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &before));
+	limit = before;
+	limit.rlim_cur = (rlim_t)next;
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &limit));
+	append(file, "ten\n");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &before));
+	flush(file);
+	assert_file(path, "ten\n");
+	assert_file(in(state, "a.1"), "six\n");
+	assert_file(in(state, "a.2"), "two\n");
+	close_file(file);
+}
+
 static void reopening_goes_on_at_the_path(void **state)
 {
 	const char *path = in(state, "a"), *moved = in(state, "a-yesterday");
@@ -505,6 +532,7 @@ int main(void)
 		test(where_files_end_depends_on_the_lines_alone),
 		test(rotation_waits_for_the_marked_file),
 		test(a_rotation_that_fails_loses_no_line),
+		test(a_rotation_that_fails_in_its_middle_goes_on_from_there),
 		test(reopening_goes_on_at_the_path),
 		test(a_reopening_that_fails_changes_nothing),
 		test(a_removed_file_is_made_again),
