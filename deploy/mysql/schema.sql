@@ -6,8 +6,9 @@
 --
 --   CREATE DATABASE weir CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 --   CREATE USER weir@'10.0.0.%' IDENTIFIED BY '...';
---   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';        -- to work
---   GRANT CREATE, CREATE VIEW, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';  -- to make and upgrade the tables
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON weir.* TO weir@'10.0.0.%';           -- limiters and commands
+--   GRANT CREATE, CREATE VIEW, ALTER, INDEX, DROP ON weir.* TO weir@'10.0.0.%';  -- archivers, which make and drop
+--                                                       partitions of days; and to make and upgrade the tables
 --   GRANT SELECT ON weir.* TO analyst@'10.0.0.%';
 --
 -- The server's max_allowed_packet must be 4 MiB or more, and above the largest segment (a partition's

@@ -16,7 +16,8 @@
 #define WRITABLE \
 	"mariadb -e 'SET GLOBAL read_only = 0' on the server, or name the server that takes writes in \"store\""
 #define PASSWORD "put the user and the password that the server knows into \"store\", then restart the daemons"
-#define GRANT "grant the user of \"store\" SELECT, INSERT, UPDATE and DELETE on its database"
+#define GRANT \
+	"grant the user of \"store\" SELECT, INSERT, UPDATE and DELETE on its database; that of an archiver CREATE, ALTER and DROP, too"
 #define RESTORE "restore the store's database from a copy; without one, name a new one in \"store.database\""
 #define FIND_LOCK "mariadb -e 'SHOW ENGINE INNODB STATUS' on the server names who holds the lock"
 #define NO_LIMITS                                                                                            \
