@@ -10,6 +10,7 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/bytes/http_address.h"
+#include "common/record/served_host.h"
 #include "common/record/served_method.h"
 
 #include <stdio.h>
@@ -168,6 +169,20 @@ static void doubt_path(struct teller *teller, const char *text)
 			"\"%.80s\": a path is decoded, so what is escaped in it was escaped twice; write it without \"%%\"", text);
 }
 
+/* A port is cut by who compares it, so that a value is about more than it says. */
+static void doubt_host(struct teller *teller, const char *text)
+{
+	char room[WEIR_SERVED_HOST_BYTES];
+	const char *colon = strrchr(text, ':'), *slash = strchr(text, '/');
+	struct weir_span host = *text != '\0' ? weir_served_host(weir_span_of(text), room) : weir_span_of(text);
+	if (slash != NULL)
+		weir_text_printf(&teller->words, "\"%.80s\" never matches: a host has no \"/\"; write the name alone", text);
+	else if (colon != NULL && host.length <= (size_t)(colon - text))
+		weir_text_printf(&teller->words, "\"%.80s\": a host has no port here, so this is \"%.*s\" on every port%s",
+		                 text, (int)host.length, host.at,
+		                 weir_span_equal(host, weir_span_of("*")) ? ", which is every host" : "");
+}
+
 static void doubt_value(struct teller *teller, const char *field, const struct weir_match_value *value)
 {
 	static const char *const texts[] = {"method", "path", "target", "bytes", "agent", "referer", NULL};
@@ -180,6 +195,8 @@ static void doubt_value(struct teller *teller, const char *field, const struct w
 		doubt_method(teller, value->text);
 	else if (strcmp(field, "path") == 0 && !value->network)
 		doubt_path(teller, value->text);
+	else if (strcmp(field, "host") == 0 && !value->network)
+		doubt_host(teller, value->text);
 	else if (!value->network && (strcmp(field, "ip") == 0 || is_grouped(teller->zone, field)))
 		doubt_word(teller, value->text, "matches");
 	tell_words(teller);

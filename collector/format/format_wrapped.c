@@ -153,6 +153,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		return reason;
 	if (body != FORMAT_OK)
 		return body;
+	record->settled = false; /* what the outer line has is not */
 	/* The path of the line within is what was served already: decoded once more it would be another. */
 	format->settles_path = wrapped->settles_path && record->fields[WEIR_FIELD_PATH].at == NULL;
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++) {

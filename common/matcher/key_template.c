@@ -87,6 +87,13 @@ static bool is_plain_ipv4(const struct weir_key_part *part, const struct weir_re
 	       !weir_scan_has(value.at, value.length, ':', ':');
 }
 
+/* Of a text that is an address of IPv4: neither brackets nor blanks are around it, and no port is behind it. */
+static bool is_bare_ipv4(struct weir_span value)
+{
+	char first = value.at[0], last = value.at[value.length - 1];
+	return first >= '0' && first <= '9' && last >= '0' && last <= '9' && memchr(value.at, ':', value.length) == NULL;
+}
+
 /* A part's value, before escaping: the field's bytes, or text if they are an address to be grouped. */
 static struct weir_span part_value(const struct weir_key_part *part, const struct weir_record *record,
                                    struct weir_address_cache *cache, char text[NETWORK_TEXT_BYTES])
@@ -97,7 +104,7 @@ static struct weir_span part_value(const struct weir_key_part *part, const struc
 	const struct weir_address *address = weir_address_cache_get(cache, record, part->field);
 	if (address == NULL)
 		return value;
-	if (part->prefix4 == 32 && weir_address_is_v4(address) && memchr(value.at, ':', value.length) == NULL)
+	if (part->prefix4 == 32 && weir_address_is_v4(address) && is_bare_ipv4(value))
 		return value;
 	return network_text(part, *address, text);
 }

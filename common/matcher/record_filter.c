@@ -120,6 +120,7 @@ static void init_values(struct weir_filter_field *field, const struct weir_match
 		bool wildcard = match->values[i].wildcard;
 		if (room != NULL && (hosts || !wildcard))
 			text = settled_value(field->field, text, &room);
+		wildcard = wildcard && memchr(text.at, '*', text.length) != NULL; /* it may have been its port's */
 		if (wildcard)
 			wildcard_init(&field->wildcards[field->wildcard_count++], text);
 		else

@@ -2,7 +2,10 @@
 /* Most hosts are in their form as they stand, or up to their port: one scan tells, and nothing is copied. */
 #include "common/record/served_host.h"
 
+#include "common/bytes/address.h"
+
 #include <stdbool.h>
+#include <string.h>
 
 static bool is_digit(char c)
 {
@@ -42,14 +45,26 @@ static const char *behind_name(const char *at, const char *end)
 	return at < end && *at == ']' && at - begin > 1 ? at + 1 : NULL;
 }
 
+/* An address of IPv6 without brackets, perhaps with its zone. */
+static bool is_bare_address(struct weir_span host)
+{
+	struct weir_address ignored;
+	const char *zone = memchr(host.at, '%', host.length);
+	if (zone != NULL)
+		host.length = (uint32_t)(zone - host.at);
+	return weir_address_parse(host, &ignored);
+}
+
 struct weir_span weir_served_host(struct weir_span host, char room[WEIR_SERVED_HOST_BYTES])
 {
 	const char *end = host.at + host.length, *stop = behind_name(host.at, end), *rest = stop;
-	if (stop == NULL || host.length > WEIR_SERVED_HOST_BYTES)
+	if (stop == NULL || stop - host.at > WEIR_SERVED_HOST_BYTES)
 		return host;
 	if (rest < end && *rest == ':')
 		for (rest++; rest < end && is_digit(*rest);)
 			rest++;
+	if (rest < end && *stop == ':' && !is_bare_address(host)) /* servers look no further than to the colon */
+		rest = end;
 	bool dot = stop - host.at > 1 && stop[-1] == '.';
 	if (rest < end || (dot && stop[-2] == '.')) /* of two dots one would be left */
 		return host;

@@ -39,6 +39,11 @@ static void a_host_has_one_form(void **state)
 		{"[::1]:8443", "[::1]"},
 		{"[2001:DB8::7]", "[2001:db8::7]"},
 		{"web_1-A:65535", "web_1-a"},
+		{"A:b", "a"},
+		{"A.example:80:90", "a.example"},
+		{"A.example:*", "a.example"},
+		{"A.example.: 80", "a.example"},
+		{"[::1]:x", "[::1]"},
 		{"*.Example.com", "*.example.com"},
 		{"B\xc3\x9c"
 	     "cher.example",
@@ -54,15 +59,18 @@ static void a_host_has_one_form(void **state)
 static void what_is_no_host_stays(void **state)
 {
 	(void)state;
-	static const char *const others[] = {".",           "..",     "A..",       ":80",  "A:b",     "A:80:90",
-	                                     "2001:DB8::7", "[A",     "[]:80",     "[A]B", "[G]:80",  "A b",
-	                                     "A/b",         "A@b:80", "{\"A\":1}", "A,B",  "sha256:A"};
+	static const char *const others[] = {
+		".",    "..",     "A..", ":80", "2001:DB8::7", "FE80::1%eth0", "[A",  "[]:80",
+		"[A]B", "[G]:80", "A b", "A/b", "A@b:80",      "{\"A\":1}",    "A,B",
+	};
 	char name[WEIR_SERVED_HOST_BYTES + 2];
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		assert_host(weir_span_of(others[i]), others[i]);
 	memset(name, 'A', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
 	assert_host(weir_span_of(name), name);
+	name[1] = ':'; /* the port alone is long */
+	assert_host(weir_span_of(name), "a");
 }
 
 int main(void)
