@@ -406,7 +406,7 @@ uint32_t weir_networks_parse(struct weir_span text, struct weir_network networks
 	struct weir_span left = {.at = text.at, .length = (uint32_t)(dash - text.at)};
 	struct weir_span right = {.at = dash + 1, .length = text.length - left.length - 1};
 	*why = "not an address";
-	if (!weir_address_parse(left, &first) || !weir_address_parse(right, &last))
+	if (!weir_address_parse(without_blanks(left), &first) || !weir_address_parse(without_blanks(right), &last))
 		return 0;
 	*why = "a range's ends must both be IPv4 or both IPv6";
 	if (weir_address_is_v4(&first) != weir_address_is_v4(&last))
@@ -436,7 +436,7 @@ bool weir_network_meant(const char *text)
 	const char *end = text + strlen(text), *mark = strpbrk(text, "*/-"), *colon = strchr(text, ':');
 	if (mark == NULL)
 		return false;
-	size_t digits = strspn(text, "0123456789.*/-"), hex = strspn(text, "0123456789abcdefABCDEF:.*/-");
+	size_t digits = strspn(text, "0123456789.*/- "), hex = strspn(text, "0123456789abcdefABCDEF:.*/- ");
 	bool v4 = text[digits] == '\0' && text[0] >= '0' && text[0] <= '9' && dots_in(text, mark) > 0;
 	bool v6 = text[hex] == '\0' && colon != NULL && strchr(colon + 1, ':') != NULL;
 	if (*mark == '-') /* and no version or date */

@@ -25,8 +25,11 @@ static bool has_value(const struct weir_match_field *field, const char *name)
 {
 	for (uint32_t i = 0; i < field->value_count; i++) {
 		const struct weir_match_value *value = &field->values[i];
-		if (value->network) /* a name may look like an address of it */
-			return true;
+		if (value->network) { /* a name may look like an address of it; but "not" is certain of that address alone */
+			if (!field->negated || strcmp(value->text, name) == 0)
+				return true;
+			continue;
+		}
 		if (value->wildcard ? is_like(value->text, name) : strcmp(value->text, name) == 0)
 			return true;
 	}

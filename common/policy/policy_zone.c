@@ -210,7 +210,7 @@ static json_t *match_shape(void)
 
 static json_t *sources_shape(void)
 {
-	return weir_shape_list(0, WEIR_ZONE_SOURCES_MAX, weir_shape_name(0));
+	return weir_shape_list(1, WEIR_ZONE_SOURCES_MAX, weir_shape_name(0));
 }
 
 static json_t *limits_shape(void)
@@ -360,7 +360,7 @@ static enum weir_status parse_sources(const struct weir_json *object, struct wei
 	size_t count = 0;
 	if (!weir_json_exists(&at))
 		return WEIR_OK;
-	enum weir_status status = weir_json_list(&at, 0, WEIR_ZONE_SOURCES_MAX, &count, error);
+	enum weir_status status = weir_json_list(&at, 1, WEIR_ZONE_SOURCES_MAX, &count, error);
 	zone->sources = weir_alloc(count, sizeof *zone->sources);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json element = weir_json_element(&at, i);

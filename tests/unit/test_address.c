@@ -312,6 +312,12 @@ static void a_range_is_its_networks(void **state)
 	                 254);
 	assert_int_equal(weir_networks_parse(weir_span_of("192.0.2.1"), networks, &why), 1);
 	assert_int_equal(weir_networks_parse(weir_span_of("a-b"), networks, &why), 0);
+	assert_int_equal(weir_networks_parse(weir_span_of("192.0.2.0 - 192.0.2.255"), networks, &why),
+	                 1); /* as whois writes it */
+	assert_int_equal(networks[0].prefix, 120);
+	assert_int_equal(weir_networks_parse(weir_span_of("192.0.2.9 - 192.0.2.1"), networks, &why), 0);
+	assert_true(weir_network_meant("192.0.2.9 - 192.0.2.1") && weir_network_meant("10.0.0.0 /8"));
+	assert_false(weir_network_meant("2026-11-30 10:00") || weir_network_meant("a - b"));
 }
 
 /* IPv6 as logs and other programs' lists write it. */

@@ -333,6 +333,7 @@ static void no_zone_counts_its_own_decisions(void **state)
 		COUNTS("a", "{\"not\": [\"a\"]}"),
 		COUNTS("aa", "\"b*\"") "," COUNTS("ab", "\"aa\"") "," COUNTS("ac", "[\"aa\", \"ab\"]"),
 		COUNTS("a", "{\"is\": \"*\", \"not\": [\"a\"]}"),
+		COUNTS("10.0.0.1", "{\"not\": [\"10.0.0.1\"]}"),
 		"{\"name\": \"a\", \"key\": [], \"match\": {\"zone\": \"a\"}," LIMITS "}", /* of lines that have such a field */
 	};
 	static const struct {
@@ -343,6 +344,7 @@ static void no_zone_counts_its_own_decisions(void **state)
 		{"{\"name\": \"a\", \"key\": [], \"sources\": [\"x\", \"decisions\"]," LIMITS "}", "\"a\" counts \"a\""},
 		{COUNTS("abc", "\"a*c\""), "\"abc\" counts \"abc\""},
 		{COUNTS("a", "{\"not\": [\"b\"]}"), "\"a\" counts \"a\""},
+		{COUNTS("a", "{\"not\": [\"10.0.0.0/8\", \"10.0.0.1\"]}"), "\"a\" counts \"a\""},
 		{COUNTS("z", "\"a\"") "," COUNTS("a", "[\"x\", \"b\"]") "," COUNTS("b", "\"c\"") "," COUNTS("c", "\"a\""),
 	     "[1].match: this zone would count its own decisions: \"a\" counts \"b\" counts \"c\" counts \"a\""},
 	};
@@ -623,6 +625,8 @@ static void exempt_entries_are_networks_or_words(void **state)
 	       "weir.json:1: [0].match.ip[0]: \"10.0.0.1/8\" is not a network: host bits are set");
 	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"ip\": {\"nott\": [\"a\"]}}," LIMITS "}]",
 	       "weir.json:1: [0].match.ip: unknown key \"nott\"; did you mean \"not\"? (known: is, not)");
+	refuse_with("[{\"name\": \"a\", \"key\": [\"ip\"], \"sources\": []," LIMITS "}]",
+	            "weir.json:1: [0].sources: must be a list of 1 to ");
 	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"sources\": [\"\"]," LIMITS "}]",
 	       "weir.json:1: [0].sources[0]: must be the \"name\" of a source");
 	refuse(ZONE(LIMITS ", \"exempt\": [\"\"]"), "weir.json:1: [0].exempt[0]: must not be empty");
