@@ -22,7 +22,7 @@ import valkey.backoff
 import valkey.retry
 from support import cases
 from support.checks import SERVERS, model, served
-from support.place import PATIENCE_S, SANITIZED
+from support.place import PATIENCE_S, SANITIZED, until
 
 from parts import tls
 from parts.process import together
@@ -170,6 +170,7 @@ def test_monitors(place):
             assert (keys, blocked) == ("0", "0") and memory[-1] in "KMG" and float(memory[:-1]) > 0, row
             assert int(connected) == 17 and int(requests) > 17 and int(row[-1]) >= 17, row
         assert int(last[4]) > int(first[4]) and row[5].startswith("(+"), (first, last)
+        until(lambda: clients[0].info("clients")["connected_clients"] == 16, "redis-cli is gone")
         seen = {client.info("clients")["connected_clients"] for client in clients}
         assert len(seen) == 1, f"one number, whichever thread is asked: {seen}"
         assert {client.config_get("maxclients")["maxclients"] for client in clients} == {str(clients[0].info()["maxclients"])}

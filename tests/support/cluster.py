@@ -260,18 +260,29 @@ def shared():
                 # Held until this test ends, however it ends: the watch sees by it who is here.
                 fcntl.flock(stack.enter_context(open_lock("users")), fcntl.LOCK_SH)
         one = Cluster(directory, _take_redis_database(stack))
+        one.redis.call("FLUSHDB")
         try:
             yield one
         finally:
             one.clean()
 
 
+_idle = []  # numbers of Redis databases that are this process' own, and of no test of it now
+_locks = []  # theirs: held until this process ends, as a weir that a test leaves running may write there a while longer
+
+
 def _take_redis_database(stack):
-    """The number of a Redis database that no other test has."""
+    """The number of a Redis database that no other test has. What an ended one's programs wrote late may be there."""
+    number = _idle.pop() if _idle else _lock_redis_database()
+    stack.callback(_idle.append, number)
+    return number
+
+
+def _lock_redis_database():
     for number in range(1, _REDIS_DATABASES):
         lock = open_lock(f"redis-{number}")
         if try_lock(lock):
-            stack.enter_context(lock)
+            _locks.append(lock)
             return number
         lock.close()
     raise AssertionError("all Redis databases are taken")

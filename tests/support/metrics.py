@@ -8,6 +8,8 @@ import ssl
 import urllib.error
 import urllib.request
 
+from support.place import PATIENCE_S
+
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _SAMPLE = re.compile(rf"({_NAME})(?:\{{(.*)\}})? (\S+)$")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
@@ -152,7 +154,7 @@ def get(port, path, headers=None, ca=None):
     context = ssl.create_default_context(cafile=ca) if ca else None
     try:
         asked = urllib.request.Request(f"{'https' if ca else 'http'}://127.0.0.1:{port}{path}", headers=headers or {})
-        with urllib.request.urlopen(asked, timeout=10, context=context) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE_S, context=context) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.headers["Content-Type"], refused.read().decode()

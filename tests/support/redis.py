@@ -3,6 +3,8 @@
 
 import socket
 
+from support.place import PATIENCE_S
+
 
 class RedisError(Exception):
     """The server's own words."""
@@ -11,7 +13,7 @@ class RedisError(Exception):
 class Redis:
     """call() sends a command; answers are bytes, int, None or lists of them."""
 
-    def __init__(self, port, database=0, host="127.0.0.1", timeout_s=30, wrap=None):
+    def __init__(self, port, database=0, host="127.0.0.1", timeout_s=PATIENCE_S, wrap=None):
         """wrap: makes a TLS connection of a plain one"""
         self._where, self._database, self._timeout_s = (host, port), database, timeout_s
         self._stream, self._wrap = None, wrap or (lambda plain: plain)

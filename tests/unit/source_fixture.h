@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { READER_STREAMS_MAX = 64, READER_WAIT_MS = 10000 };
+enum { READER_STREAMS_MAX = 64, READER_WAIT_MS = 60000 };
 
 /* Who hears what sources tell; NULL: nobody. */
 static source_tell *reader_tell;
