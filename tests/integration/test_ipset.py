@@ -86,6 +86,17 @@ def test_sets_hold_who_is_blocked(place):
     assert sets.weir.stop() == 0, sets.weir.said()
 
 
+def test_a_flush_shows_also_when_others_are_blocked_behind_it(place):
+    sets = Sets(place, "four", "four hash:ip timeout 0")
+    sets.say("203.0.113.9")
+    sets.until(lambda: set(sets.held("four")) == {"203.0.113.9"}, "it is listed")
+    time.sleep(1.1)  # so that the next one is decided later
+    sets.network.good(sets.ipset, "flush", "four")
+    sets.place.append("log", "".join(line(START_MS + 2000 + i, "u", ip="203.0.113.10") for i in range(5)))
+    sets.until(lambda: set(sets.held("four")) == {"203.0.113.9", "203.0.113.10"}, "the list is back")
+    assert sets.weir.stop() == 0, sets.weir.said()
+
+
 def test_a_set_holds_networks_that_an_operator_blocks(place):
     """Of any size, beside addresses in them: each goes when its own block does."""
     sets = Sets(place, "four,six", "four hash:net timeout 0", "six hash:ip family inet6 timeout 0")

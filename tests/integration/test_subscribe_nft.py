@@ -106,6 +106,36 @@ def test_a_flush_shows_also_when_what_ended_last_was_lifted(place):
         assert subscriber.value("rebuilds_total") == 2
 
 
+def test_a_flush_shows_also_when_others_are_blocked_behind_it(place):
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.10", for_s=3600)
+        subscriber = topic.subscribe("nft:inet/weir/blocked", env=network.environment).until_ready()
+        for round_, key in enumerate(("203.0.113.9", "203.0.113.8")):
+            network.nft("flush set inet weir blocked")
+            topic.block(key, for_s=7200)
+            subscriber.until(lambda key=key: not network.is_let_in(key), "one who was blocked since")
+            if round_ == 1:  # of what is told the oldest stands for all, once the one of the copy is gone
+                topic.block("203.0.113.9", for_s=7300)
+            subscriber.until(lambda: not network.is_let_in("203.0.113.10"), "the list is written again")
+
+
+def test_a_block_in_place_of_a_longer_one_ends_in_time(place):
+    """Also where it is over before the set is told of it."""
+    network = Network(place)
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.block("203.0.113.10", for_s=3600)
+        subscriber = topic.subscribe("nft:inet/weir/blocked", "--interval", "5s", env=network.environment).until_ready()
+        assert not network.is_let_in("203.0.113.10")
+        topic.block("203.0.113.9")
+        subscriber.until(lambda: not network.is_let_in("203.0.113.9"), "a change: the next one waits")
+        topic.block("203.0.113.10", for_s=1)
+        subscriber.until(lambda: network.is_let_in("203.0.113.10"), "it is let in")
+        assert subscriber.weir.stop() == 0
+
+
 def test_sets_with_times_of_their_own(place):
     network = Network(place)
     network.nft("add set inet weir brief { type ipv4_addr; flags timeout; timeout 1h; }\n"

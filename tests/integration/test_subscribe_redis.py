@@ -230,6 +230,19 @@ def test_zones_of_two_subscribers_do_not_meet(place):
         check_redis(topic, c.redis, two)
 
 
+def test_a_block_in_place_of_a_longer_one_ends_in_time(place):
+    """Also where it is over before Redis is told of it."""
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        subscriber = topic.subscribe(c.redis_url, "--interval", "5s").until_ready()
+        topic.block("10.0.0.1")
+        check_redis(topic, c.redis, subscriber)
+        topic.block("10.0.0.1", for_s=1)
+        time.sleep(1.5)
+        check_redis(topic, c.redis, subscriber)
+        assert subscriber.weir.stop() == 0
+
+
 def test_a_hundred_thousand_decisions(place):
     with cluster.shared() as c:
         topic = Topic(place, c)

@@ -75,6 +75,12 @@ static inline struct weir_span block_entry_json(const struct block_entry *entry)
 	return (struct weir_span){.at = entry->json, .length = entry->json_length};
 }
 
+/** Whether it ended sooner than a list may know that was told of it: an end of its own, there, would be too late. */
+static inline bool block_entry_was_cut(const struct block_entry *entry)
+{
+	return entry->state == BLOCK_ENDED && entry->told && entry->guard_ms > entry->until_ms;
+}
+
 struct block_table;
 
 struct block_table_options {

@@ -297,16 +297,19 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 
 /* ---- whether the list is still there ---- */
 
-/* An entry that HAProxy was told of and that no change waits for; NULL: there is none. */
+/*
+ * Of the entries that HAProxy was told of and that no change waits for the one that was decided first: what was added since
+ * is there also where all else was lost. NULL: there is none.
+ */
 static const struct block_entry *one_told(const struct haproxy_target *haproxy, const struct block_table *table)
 {
 	struct block_walk walk = {0};
-	const struct block_entry *entry;
+	const struct block_entry *entry, *first = NULL;
 	while ((entry = block_table_next(table, &walk)) != NULL)
-		if (entry->told && !entry->changed &&
+		if (entry->told && !entry->changed && (first == NULL || entry->at_ms < first->at_ms) &&
 		    can_hold(haproxy, block_entry_key(entry), block_table_has_operators(table, block_entry_key(entry))))
-			return entry;
-	return NULL;
+			first = entry;
+	return first;
 }
 
 /*

@@ -164,7 +164,8 @@ static void put_change(struct ipset_target *ipset, size_t i, const struct block_
 		return;
 	if (held)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
-	else if (entry->state != BLOCK_ENDED || entry->until_ms - entry->at_ms > IPSET_TIMEOUT_MOST_MS)
+	else if (entry->state != BLOCK_ENDED || block_entry_was_cut(entry) ||
+	         entry->until_ms - entry->at_ms > IPSET_TIMEOUT_MOST_MS)
 		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text); /* else the kernel ends it */
 }
 
@@ -193,15 +194,19 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	                                                                        : copy(target, table, now_ms, error);
 }
 
-/* One that is there for long, of those that no change waits for; NULL: none is. */
-static const struct block_entry *find_sample(const struct ipset_set *set, const struct block_table *table,
+/*
+ * One of those that no change waits for; NULL: none is. The one that was decided first: what was added since is there also
+ * where all else was lost. A full set has only those that end last.
+ */
+static const struct block_entry *find_sample(const struct ipset_set *set, bool full, const struct block_table *table,
                                              int64_t now_ms, char text[IPSET_ELEMENT_BYTES])
 {
 	struct block_walk walk = {0};
 	const struct block_entry *entry, *sample = NULL;
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		if (entry->told && !entry->changed && entry->until_ms > now_ms + MARGIN_MS &&
-		    (sample == NULL || entry->until_ms > sample->until_ms) && can_hold(set, table, entry, text))
+		    (sample == NULL || (full ? entry->until_ms > sample->until_ms : entry->at_ms < sample->at_ms)) &&
+		    can_hold(set, table, entry, text))
 			sample = entry;
 	return sample != NULL && can_hold(set, table, sample, text) ? sample : NULL;
 }
@@ -216,7 +221,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 		enum weir_status status = describe(ipset, i, error);
 		if (status != WEIR_OK)
 			return status;
-		if (find_sample(&ipset->sets[i], table, now_ms, text) == NULL)
+		if (find_sample(&ipset->sets[i], ipset->full[i], table, now_ms, text) == NULL)
 			continue;
 		const char *const words[] = {"ipset", "-q", "test", ipset->names[i], text, NULL};
 		if (run(words, NULL, NULL, error) != WEIR_OK)

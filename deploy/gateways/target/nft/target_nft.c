@@ -165,15 +165,18 @@ static enum weir_status run_script(struct nft_target *nft, struct weir_error *er
 	return status;
 }
 
-/* The one that ends last, of those that nft has taken. */
+/*
+ * The one that ends last, of those that nft has taken in a copy. What a change adds is there also where all else was lost
+ * since: one that it touches is no sample any more.
+ */
 static void note_sample(struct one_set *set, size_t from, size_t count)
 {
 	for (size_t i = from; i < from + count; i++) {
 		const struct element *element = &set->elements[i];
-		if (element->until_ms > set->sample.until_ms)
+		if (set->copying && element->until_ms > set->sample.until_ms)
 			set->sample = *element;
-		else if (strcmp(element->text, set->sample.text) == 0)
-			set->sample.until_ms = element->until_ms;
+		else if (!set->copying && strcmp(element->text, set->sample.text) == 0)
+			set->sample.until_ms = 0;
 	}
 }
 
@@ -386,7 +389,7 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 		bool held = now != NULL && take_live(nft, table, now, told);
 		/* What an operator let go may stay another zone's block, which is too wide to be held. */
 		bool gone = !held && changes[i]->state != BLOCK_LIVE;
-		if (gone && changes[i]->state != BLOCK_ENDED) /* that the kernel does */
+		if (gone && (changes[i]->state != BLOCK_ENDED || block_entry_was_cut(changes[i]))) /* that the kernel does */
 			(void)take_key(nft, key, changes[i]->by_operator, 0, true);
 		for (size_t j = 0; j < nft->set_count && gone; j++)
 			/* A network; or an address that the set may have under another of its spellings. */
@@ -414,8 +417,8 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 }
 
 /*
- * Another sample in place of one that has ended or was lifted: of what the set was told and no change waits for, the
- * one that ends last. A full set may have been told of it and have it not; where networks were left out for wider ones only
+ * Another sample in place of one that has ended or was changed: of what the set was told and no change waits for, the
+ * one that was decided first, as what was lost was told before. A full set may have been told of it and have it not; where networks were left out for wider ones only
  * an address is sure to be found, in whatever it lies.
  */
 static void find_sample(struct one_set *set, const struct block_table *table, int64_t now_ms)
@@ -424,15 +427,17 @@ static void find_sample(struct one_set *set, const struct block_table *table, in
 	const struct block_entry *entry;
 	struct weir_network network;
 	const char *why;
+	int64_t first_ms = INT64_MAX;
 	set->sample.until_ms = 0;
 	while (!set->refused && (entry = block_table_next(table, &walk)) != NULL) {
 		struct weir_span key = block_entry_key(entry);
 		char text[NFT_SET_ELEMENT_BYTES];
-		if (!entry->told || entry->changed || entry->until_ms <= now_ms + MARGIN_MS ||
-		    entry->until_ms <= set->sample.until_ms || block_table_find_key(table, key) != entry ||
+		if (!entry->told || entry->changed || entry->until_ms <= now_ms + MARGIN_MS || entry->at_ms >= first_ms ||
+		    block_table_find_key(table, key) != entry ||
 		    !nft_set_element(&set->set, key, block_table_has_operators(table, key), text) ||
 		    !weir_network_parse(key, &network, &why) || (set->overlaps && network.prefix < 128))
 			continue;
+		first_ms = entry->at_ms;
 		set->sample = (struct element){.network = network, .until_ms = entry->until_ms};
 		memcpy(set->sample.text, text, sizeof text);
 	}

@@ -362,7 +362,7 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		if (changes[i]->state == BLOCK_LIVE)
 			status = put(redis, changes[i], now_ms, error);
-		else if (changes[i]->state != BLOCK_ENDED) /* that it does by itself */
+		else if (changes[i]->state != BLOCK_ENDED || block_entry_was_cut(changes[i])) /* that it does by itself */
 			status = drop_entry(redis, changes[i], now_ms, error);
 	}
 	return status == WEIR_OK ? take_answers(redis, error) : status;
