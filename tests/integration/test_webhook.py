@@ -268,6 +268,29 @@ def test_words_that_are_refused_for_good_are_given_up(place):
     assert machine.weir.stop() == 0, machine.weir.said()
 
 
+def test_who_is_let_in_while_the_chat_is_away_is_told_of(place):
+    """Once, as is who was blocked; and who was blocked and let in meanwhile."""
+    standin = Standin()
+    machine = Machine(place, {"template": "slack", "url": f"{standin.url}/x"}).start()
+    machine.block("ann")
+    machine.until(lambda: "blocked ann" in words_of(standin, ["text"]), "it is told")
+    standin.answers = [(503, {}, b"")] * 99
+    machine.block("bob")
+    machine.until(lambda: any(call[0] == 503 for call in standin.calls), "it is away")
+    machine.lift("ann")
+    machine.until(lambda: told(machine, "entries") == 1, "ann is let in")
+    machine.block("cid")
+    machine.until(lambda: told(machine, "entries") == 2, "cid is blocked")
+    machine.lift("cid")
+    machine.until(lambda: told(machine, "entries") == 1, "cid is let in")
+    standin.answers = []
+    machine.until(lambda: "let in again cid" in words_of(standin, ["text"]), "it is told later")
+    text = words_of(standin, ["text"])
+    assert [text.count(words) for words in ("blocked ann", "let in again ann", "blocked bob", "let in again bob", "blocked cid", "let in again cid")] \
+        == [1, 1, 1, 0, 1, 1], text
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
 def test_words_are_not_given_up_for_refusals_far_apart(place):
     standin = Standin()
     machine = Machine(place, {"template": "slack", "url": f"{standin.url}/x", "give_up_after": "1s"}).start()

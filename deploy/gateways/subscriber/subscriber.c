@@ -238,6 +238,8 @@ static enum weir_status serve_target(struct subscriber *subscriber, struct weir_
 	uint32_t changed = change_count(subscriber);
 	bool copies_only = subscriber->options.target->ops->copies_only;
 	if (subscriber->copy_wanted) {
+		if (subscriber->options.target->ops->pass != NULL)
+			subscriber->options.target->ops->pass(subscriber->options.target, subscriber->table);
 		leave_to_copy(subscriber);
 		if (now_ms >= subscriber->retry_at_ms)
 			status = copy(subscriber, error);

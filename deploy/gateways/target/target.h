@@ -56,6 +56,8 @@ struct target_ops {
 	/** Carries out the table's changes. @return as copy; after a failure the list is unknown */
 	enum weir_status (*apply)(struct target *target, const struct block_table *table, int64_t now_ms,
 	                          struct weir_error *error);
+	/** The table's changes are left to the next copy, though a copy says less than they do. NULL: it does not. */
+	void (*pass)(struct target *target, const struct block_table *table);
 	/** Whether the list is still there. @return WEIR_OK; WEIR_AGAIN: it was emptied or begun anew; WEIR_IO: away */
 	enum weir_status (*check)(struct target *target, const struct block_table *table, int64_t now_ms,
 	                          struct weir_error *error);

@@ -354,6 +354,28 @@ static enum weir_status copy_words(struct target *target, const struct block_tab
 	return deliver(webhook, error);
 }
 
+static bool is_worth_words(const struct block_entry *change)
+{
+	return change->state == BLOCK_LIVE || change->state == BLOCK_LIFTED;
+}
+
+/* A copy would say nothing of who was let in, or whose block is over by then. What is read again was said before. */
+static void pass_words(struct target *target, const struct block_table *table)
+{
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	if (!webhook->begun || count == 0)
+		return;
+	struct decision_version *said = weir_alloc(webhook->partitions, sizeof *said);
+	memcpy(said, webhook->said, webhook->partitions * sizeof *said);
+	for (uint32_t i = 0; i < count; i++)
+		if (is_worth_words(changes[i]) && changes[i]->partition < webhook->partitions &&
+		    decision_version_newer(changes[i]->version, said[changes[i]->partition]))
+			say(webhook, changes[i]);
+	free(said);
+}
+
 static enum weir_status apply_words(struct target *target, const struct block_table *table, int64_t now_ms,
                                     struct weir_error *error)
 {
@@ -362,7 +384,7 @@ static enum weir_status apply_words(struct target *target, const struct block_ta
 	uint32_t count;
 	struct block_entry *const *changes = block_table_changes(table, &count);
 	for (uint32_t i = 0; i < count; i++)
-		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
+		if (is_worth_words(changes[i]))
 			say(webhook, changes[i]);
 	return deliver(webhook, error);
 }
@@ -408,6 +430,7 @@ static const struct target_ops words_ops = {
 	.check_after_ms = CHECK_MS,
 	.copy = copy_words,
 	.apply = apply_words,
+	.pass = pass_words,
 	.check = check_list,
 	.close = close_target,
 };
