@@ -20,13 +20,13 @@ struct cloudflare {
 	char *authorization; /* owned */
 };
 
-/* An address of IPv4 or a network of it from /8 on; of IPv6 networks from /12 to /64 alone. */
+/* An address, or a network of IPv4 from /8 on, of IPv6 from /12 on. */
 static bool fits(const void *context, const struct weir_network *network)
 {
 	(void)context;
 	if (weir_address_is_v4(&network->base) && network->prefix >= 96)
 		return network->prefix >= 96 + 8;
-	return network->prefix >= 12 && network->prefix <= 64;
+	return network->prefix >= 12;
 }
 
 static enum weir_status ask(struct cloudflare *cloudflare, const char *method, const char *rest,
