@@ -176,12 +176,25 @@ static void take_path(struct loading *loading, struct weir_span word)
 	weir_field_value_room_deinit(&room);
 }
 
-/* A host likewise, with stars, too. */
+/* Whether what stands behind the first colon of a word, but for one in brackets, is a port, or nothing. */
+static bool has_port_alone(struct weir_span word)
+{
+	const char *end = word.at + word.length, *bracket = word.at[0] == '[' ? memchr(word.at, ']', word.length) : NULL;
+	const char *from = bracket != NULL ? bracket : word.at, *colon = memchr(from, ':', (size_t)(end - from));
+	for (colon = colon != NULL ? colon + 1 : end; colon < end; colon++)
+		if (*colon < '0' || *colon > '9')
+			return false;
+	return true;
+}
+
+/* A host likewise, with stars, too. But a word may be of another field, and must not come to be about more than was meant. */
 static void take_host(struct loading *loading, struct weir_span word)
 {
 	char room[WEIR_SERVED_HOST_BYTES];
-	struct weir_span host = word.length > 0 ? weir_served_host(word, room) : word;
-	if (!weir_span_equal(host, word))
+	if (word.length == 0 || !has_port_alone(word))
+		return;
+	struct weir_span host = weir_served_host(word, room);
+	if (!weir_span_equal(host, word) && !weir_span_equal(host, weir_span_of("*")))
 		take_word(loading, host);
 }
 

@@ -76,20 +76,25 @@ static bool is_text(const char *text, size_t length)
 	return string != NULL;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 /* Where an entry ends that is a network and has a remark behind it, as public lists have: " # …" or " ; …". */
 static char *remark_of(char *line, char *end)
 {
 	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
 	const char *why;
-	char *blank = line + 1;
-	while (blank < end && *blank != ' ' && *blank != '\t')
-		blank++;
-	char *mark = blank;
-	while (mark < end && (*mark == ' ' || *mark == '\t'))
+	char *mark = line + 1;
+	while (mark < end && !(is_blank(mark[-1]) && (*mark == '#' || *mark == ';')))
 		mark++;
-	bool marked = mark < end && mark > blank && (*mark == '#' || *mark == ';');
-	struct weir_span entry = {.at = line, .length = (uint32_t)(blank - line)};
-	return marked && weir_networks_parse(entry, networks, &why) > 0 ? blank : end;
+	if (mark >= end)
+		return end;
+	while (mark > line && is_blank(mark[-1]))
+		mark--;
+	struct weir_span entry = {.at = line, .length = (uint32_t)(mark - line)};
+	return weir_networks_parse(entry, networks, &why) > 0 ? mark : end;
 }
 
 /* One line, behind which a byte may be written. */

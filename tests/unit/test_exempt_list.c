@@ -92,7 +92,9 @@ static void a_list_holds_its_entries_alone(void **state)
 	struct weir_error error;
 	srandom(1);
 	FILE *file = fopen(path, "w");
-	fputs("\xef\xbb\xbf# networks, words and patterns\n\n100.0.3.0/24 # ours\n100.0.4.1\t; SBL1\nuser #1\n", file);
+	fputs(
+		"\xef\xbb\xbf# networks, words and patterns\n\n100.0.3.0/24 # ours\n100.0.4.1\t; SBL1\nuser #1\n100.0.6.0 - 100.0.6.255 # LAN\n",
+		file);
 	for (uint32_t i = 0; i < NETWORKS; i++) {
 		networks[i] = random_network();
 		fprintf(file, i % 3 == 0 ? "  %s \r\n" : "%s\n", network_text(&networks[i], text));
@@ -102,7 +104,7 @@ static void a_list_holds_its_entries_alone(void **state)
 	fputs("bot-*\n100.0.2.3-100.0.2.9\nlast", file);
 	fclose(file);
 	assert_int_equal(weir_exempt_list_open(lists, path, &list, &error), WEIR_OK);
-	assert_int_equal(list->count, NETWORKS + WORDS + 6);
+	assert_int_equal(list->count, NETWORKS + WORDS + 7);
 	assert_true(weir_exempt_list_has_word(list, weir_span_of("user #1")));
 	unsigned in = 0;
 	for (int round = 0; round < 20000; round++) {
@@ -124,6 +126,8 @@ static void a_list_holds_its_entries_alone(void **state)
 	             weir_exempt_list_has_word(list, weir_span_of("")));
 	struct weir_address remarked;
 	assert_true(weir_address_parse(weir_span_of("100.0.3.7"), &remarked));
+	assert_true(weir_network_set_has(&list->networks, &remarked));
+	assert_true(weir_address_parse(weir_span_of("100.0.6.9"), &remarked));
 	assert_true(weir_network_set_has(&list->networks, &remarked));
 	assert_true(weir_address_parse(weir_span_of("100.0.4.1"), &remarked));
 	assert_true(weir_network_set_has(&list->networks, &remarked));

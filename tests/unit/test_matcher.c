@@ -375,6 +375,28 @@ static void exempt_values_are_in_no_zone_of_their_own(void **state)
 	teardown(&fixture);
 }
 
+/* A word is compared with each field of the key: that it may be a host does not make it about more than it says. */
+static void a_word_with_a_colon_exempts_a_host_by_its_port_alone(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture,
+	      "[" ZONE("a", "\"key\": [\"user\", \"host\"], \"exempt\": [\"*:internal\", \"*:443\", \"svc:backup\", "
+	                    "\"Api.example:443\", \"[2001:DB8::1]:443\"]") "]");
+	static const struct {
+		const char *user, *host, *expected;
+	} cases[] = {{"ann", "h", "ann|h: 1"},     {"svc", "h", "svc|h: 1"},
+	             {"ann", "svc", "ann|svc: 1"}, {"svc:backup", "h", ""},
+	             {"ann", "api.example", ""},   {"net:internal", "h", ""},
+	             {"ann", "[2001:db8::1]", ""}, {"ann", "[2001:db8::2]", "ann|[2001:db8::2]: 1"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		set_field(&fixture, "user", cases[i].user);
+		set_field(&fixture, "host", cases[i].host);
+		assert_string_equal(match(&fixture), cases[i].expected);
+	}
+	teardown(&fixture);
+}
+
 /* Whoever writes an address into his user agent is not exempt by it. */
 static void exempt_networks_are_about_the_zones_address(void **state)
 {
@@ -725,6 +747,7 @@ int main(void)
 		cmocka_unit_test(matches_are_anded_over_fields_and_ored_over_values),
 		cmocka_unit_test(exempt_values_are_in_no_zone_of_their_own),
 		cmocka_unit_test(exempt_networks_are_about_the_zones_address),
+		cmocka_unit_test(a_word_with_a_colon_exempts_a_host_by_its_port_alone),
 		cmocka_unit_test(a_match_takes_networks_ranges_and_not),
 		cmocka_unit_test(exempt_takes_ranges_wildcards_and_fields),
 		cmocka_unit_test(a_path_may_be_written_as_clients_write_it),
