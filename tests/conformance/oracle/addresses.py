@@ -97,7 +97,7 @@ def parse_networks(text):
             text = bare[3] if bare[3] is not None else bare[1] + (bare[2] or b"")
         network = parse_network(text)
         return [] if network is None else [network]
-    first, last = parse(first), parse(last)
+    first, last = parse(first.strip(b" \t")), parse(last.strip(b" \t"))
     if first is None or last is None or len(first) != len(last) or first > last:
         return []
     found = ipaddress.summarize_address_range(ipaddress.ip_address(first), ipaddress.ip_address(last))

@@ -130,7 +130,7 @@ class _Policy:
             match["status"] = rng.sample(["2xx", "4xx", 200, "404", 500], rng.randint(1, 3))
         if rng.random() < 0.15:
             match[rng.choice(["ip", "user"])] = rng.sample(
-                ["10.0.0.0/8", "192.0.2.1-192.0.2.99", "2001:db8::/32", "u*", "bob", "::1-::ff"],
+                ["10.0.0.0/8", "192.0.2.1 - 192.0.2.99", "2001:db8::/32", "u*", "bob", "::1-::ff"],
                 rng.randint(1, 3))
         for name in [name for name in match if rng.random() < 0.2]:
             match[name] = rng.choice([{"not": match[name]}, {"is": match[name]},
