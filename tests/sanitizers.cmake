@@ -41,11 +41,11 @@ foreach(sanitizer asan tsan)
 endforeach()
 
 # An integration test that is no other with a sanitizer need not run again without: label whole. One that asks whether it
-# is sanitized does less then, or leaves out a bound; one that steps the clock is skipped then.
+# is sanitized does less then, or leaves out a bound; one that sets its programs' clock is skipped then.
 foreach(test ${weir_watchable})
   string(REGEX REPLACE "^integration\\.(.*)$" "${CMAKE_CURRENT_LIST_DIR}/integration/\\1.py" script ${test})
   if(EXISTS ${script} AND NOT test IN_LIST weir_unwatched_asan)
-    file(STRINGS ${script} asks REGEX "SANITIZED|SteppedClock")
+    file(STRINGS ${script} asks REGEX "SANITIZED|SteppedClock|faketime")
     if(NOT asks)
       set_property(TEST ${test} APPEND PROPERTY LABELS whole)
     endif()

@@ -176,7 +176,7 @@ static void doubt_host(struct teller *teller, const char *text)
 	const char *colon = strrchr(text, ':'), *slash = strchr(text, '/');
 	struct weir_span host = *text != '\0' ? weir_served_host(weir_span_of(text), room) : weir_span_of(text);
 	if (slash != NULL)
-		weir_text_printf(&teller->words, "\"%.80s\" never matches: a host has no \"/\"; write the name alone", text);
+		weir_text_printf(&teller->words, "\"%.80s\": a host has no \"/\"; write the name alone", text);
 	else if (colon != NULL && host.length <= (size_t)(colon - text))
 		weir_text_printf(&teller->words, "\"%.80s\": a host has no port here, so this is \"%.*s\" on every port%s",
 		                 text, (int)host.length, host.at,

@@ -303,6 +303,7 @@ static enum weir_status rotate(struct weir_line_file *file, bool *grows, struct 
 	if (status != WEIR_OK)
 		return status;
 	struct weir_error failure;
+	struct stat about;
 	switch (weir_line_names_rotate(file->path, file->keep, &file->protect, &failure)) {
 	case WEIR_OK:
 		if (file->log != NULL)
@@ -310,13 +311,12 @@ static enum weir_status rotate(struct weir_line_file *file, bool *grows, struct 
 		return switch_file(file, error);
 	case WEIR_FULL: break;
 	default:
+		if (stat(file->path, &about) != 0 && errno == ENOENT) /* the names alone may not be on the disk yet */
+			return switch_file(file, error);
 		if (file->log != NULL)
 			weir_fault_raise(&file->rotation, file->log, "files", "%s; writing continues in %s without a rotation",
 			                 failure.text, file->path);
 	}
-	struct stat about;
-	if (stat(file->path, &about) != 0 && errno == ENOENT) /* it failed behind its last step */
-		return switch_file(file, error);
 	*grows = true;
 	return WEIR_OK;
 }

@@ -512,9 +512,9 @@ def test_a_refused_client_holds_its_connection_for_a_moment(place):
     """However slowly it goes on sending: it is read on, so that it sees why, and no longer."""
     weir = Weir(place, [SITE]).ready("site")
     with Raw(weir.port) as raw:
+        began = time.monotonic()
         raw.send(b"X\r\n\r\n")
         assert raw.take(13) == b"HTTP/1.1 400 "
-        began = time.monotonic()
 
         def drip():
             try:

@@ -58,7 +58,7 @@ class Caller:
         return self.ask("/v1/nginx" + query, x_original_method=method, x_original_uri=uri, x_forwarded_for=client, **headers)
 
     def judged(self, path, method="GET", body=None, **headers):
-        """As ask(), asked again while the disk is slow: what is answered by 503 has not counted."""
+        """As ask(), asked again while the log has acknowledged nothing for a while: what is told so has not counted."""
         return until(lambda: next((said for said in [self.ask(path, method, body, **headers)] if said[0] != 503), None), "it is judged")
 
     def left(self, name, key):

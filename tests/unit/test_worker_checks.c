@@ -539,6 +539,7 @@ static void all_or_none_count_at_the_edge_of_a_stall(void **state)
 			       CHECK_PASSED) {
 				usleep(1000);
 				pairs.used++;
+				assert_true(pairs.used + PAIRS_OF_ROUND < PAIRS);
 			}
 		pairs.used++;
 		faults.withheld = WEIR_TOPIC_EVENTS + 1;

@@ -60,9 +60,9 @@ void forward_add(struct forward_server *server, uint64_t *count, uint64_t more)
 /* Refuses a connection, which its sender may try again. */
 void forward_refuse(struct forward_server *server, struct forward_connection *connection, const char *words)
 {
-	forward_add(server, &server->status.refused, 1);
 	forward_say(server, "a connection of %s was closed: %s; that message was not acknowledged", connection->peer,
 	            words);
+	forward_add(server, &server->status.refused, 1);
 	connection->failed = true;
 }
 
@@ -391,10 +391,11 @@ static void say_goodbye(struct forward_server *server)
 	}
 }
 
-/* Messages that came whole and were not taken, of senders that do not send them again. */
+/* Messages that came whole and were not taken, of senders that do not send them again. Others may be behind each. */
 static uint64_t count_untaken(const struct forward_server *server)
 {
-	uint64_t count = server->job.connection != NULL && server->job.note == NULL;
+	const struct job *job = &server->job; /* of which all lines may have been written */
+	uint64_t count = job->connection != NULL && job->note == NULL && job->state == WEIR_OK;
 	for (size_t i = 0; i < server->count; i++) {
 		const struct forward_connection *connection = server->connections[i];
 		struct forward_frame frame;
@@ -416,8 +417,9 @@ static void tell_lost(const struct forward_server *server)
 	if (server->log != NULL && (lines > 0 || messages > 0))
 		weir_log(
 			server->log, WEIR_LOG_WARNING, "collector",
-			"%s: %llu lines and %llu messages that asked for no acknowledgement are lost, as its spool took no more "
-			"when it ended. Senders that ask for acknowledgements send such messages again (runbook: lines-lost)",
+			"%s: its spool took no more when it ended: %llu lines, and at least %llu messages beside them, that asked "
+			"for no acknowledgement are lost. Let senders ask for acknowledgements: then they send such messages again "
+			"(runbook: lines-lost)",
 			server->config->name, (unsigned long long)lines, (unsigned long long)messages);
 }
 

@@ -200,7 +200,7 @@ struct forward_status {
 WEIR_MUST_USE enum weir_status forward_server_start(const struct forward_config *config, struct push_spool *spool,
                                                     size_t line_max, const struct weir_log *log,
                                                     struct forward_server **server, struct weir_error *error);
-/** Takes no more, acknowledges what the spool still stores, and ends: within PUSH_COMMIT_MOST_MS and a second. NULL is fine. */
+/** Takes what is here whole, and no more, acknowledges what the spool still stores, and ends: within PUSH_COMMIT_MOST_MS and a second. NULL is fine. */
 void forward_server_stop(struct forward_server *server);
 void forward_server_status(struct forward_server *server, struct forward_status *status);
 

@@ -52,7 +52,7 @@ struct forward_server {
 	struct forward_limits limits;
 	pthread_t thread;
 	int epoll, listener, heartbeats, wake;
-	_Atomic bool stopping; /* takes no more */
+	_Atomic bool stopping; /* reads no more */
 	_Atomic bool looked;   /* whose ids have ended is said to the spool */
 	_Atomic bool stopped;  /* the spool has answered everything */
 	/* of the thread alone */
