@@ -250,6 +250,22 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 
 /* ---- changes ---- */
 
+/* Looks whether all is as it was. @return WEIR_OK; WEIR_AGAIN: it is not: the map may have another number; WEIR_IO */
+static enum weir_status look_again(struct haproxy_target *haproxy, struct weir_error *error)
+{
+	long before = haproxy->pid;
+	char name[MAP_NAME_BYTES];
+	memcpy(name, haproxy->name, sizeof name);
+	weir_text_clear(&haproxy->request);
+	enum weir_status status = look(haproxy, error);
+	if (status != WEIR_OK)
+		return status;
+	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0 ||
+	    (haproxy->version >= 0 && haproxy->version != haproxy->committed))
+		return weir_fail(error, WEIR_AGAIN, "HAProxy was restarted or reloaded, or someone else changed its map");
+	return WEIR_OK;
+}
+
 /* Whether HAProxy may have the key: one that it has not is only added, as a removal looks through the whole map. */
 static bool may_be_there(const struct block_table *table, const struct block_entry *change)
 {
@@ -269,11 +285,12 @@ static enum weir_status apply(struct target *target, const struct block_table *t
                               struct weir_error *error)
 {
 	struct haproxy_target *haproxy = (struct haproxy_target *)target;
-	if (removals(table) > REMOVALS_MANY)
-		return copy(target, table, now_ms, error);
+	/* By the number that the map had before a reload another list might be changed, such as one of whom to trust. */
+	enum weir_status status = removals(table) > REMOVALS_MANY ? WEIR_AGAIN : look_again(haproxy, error);
+	if (status != WEIR_OK)
+		return status == WEIR_AGAIN ? copy(target, table, now_ms, error) : status;
 	uint32_t count;
 	struct block_entry *const *changes = block_table_changes(table, &count);
-	enum weir_status status = WEIR_OK;
 	weir_text_clear(&haproxy->request);
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_span key = block_entry_key(changes[i]);
@@ -343,17 +360,8 @@ static enum weir_status check(struct target *target, const struct block_table *t
 {
 	(void)now_ms;
 	struct haproxy_target *haproxy = (struct haproxy_target *)target;
-	long before = haproxy->pid;
-	char name[MAP_NAME_BYTES];
-	memcpy(name, haproxy->name, sizeof name);
-	weir_text_clear(&haproxy->request);
-	enum weir_status status = look(haproxy, error);
-	if (status != WEIR_OK)
-		return status;
-	if (haproxy->pid != before || strcmp(name, haproxy->name) != 0 ||
-	    (haproxy->version >= 0 && haproxy->version != haproxy->committed))
-		return weir_fail(error, WEIR_AGAIN, "HAProxy was restarted or reloaded, or someone else changed its map");
-	return look_for_one(haproxy, table, error);
+	enum weir_status status = look_again(haproxy, error);
+	return status == WEIR_OK ? look_for_one(haproxy, table, error) : status;
 }
 
 /* ---- read back ---- */
