@@ -314,7 +314,7 @@ static void ask_apart(struct bundles *bundles, const struct parts *parts, struct
 void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_time now,
                  struct check_answer *answers)
 {
-	struct parts parts;
+	struct parts parts = {.count = 0};
 	struct check_answer part_answers[CHECK_BUNDLE_MAX];
 	assert(count <= CHECK_BUNDLE_MAX);
 	bundles->now = now;

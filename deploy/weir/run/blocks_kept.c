@@ -135,6 +135,7 @@ static void *work(void *context)
 	struct blocks_kept *kept = context;
 	struct weir_message messages[BATCH_MESSAGES];
 	struct weir_error error;
+	messages[0].partition = 0;
 	while (!atomic_load(&kept->stop)) {
 		size_t count = 0;
 		enum weir_status status = kept->anew ? read_from_start(kept, &error) : WEIR_OK;

@@ -116,7 +116,7 @@ static uint16_t port_of(const struct sockaddr_storage *name)
 void forward_answer_heartbeats(int fd, const struct forward_config *config)
 {
 	for (int i = 0; i < HEARTBEATS_AT_ONCE; i++) {
-		struct sockaddr_storage name;
+		struct sockaddr_storage name = {0};
 		socklen_t length = sizeof name;
 		char byte = 0;
 		if (recvfrom(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&name, &length) < 0)
