@@ -4,10 +4,13 @@
 
 #include "common/base/lookup.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -105,11 +108,14 @@ void forward_name_peer(const struct sockaddr_storage *name, socklen_t length, ch
 		snprintf(text, FORWARD_NAME_BYTES, strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
 }
 
+static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+              "one place for a port");
+
 static uint16_t port_of(const struct sockaddr_storage *name)
 {
-	const void *at = name;
-	return ntohs(name->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)at)->sin6_port
-	                                         : ((const struct sockaddr_in *)at)->sin_port);
+	struct sockaddr_in6 address;
+	memcpy(&address, name, sizeof address);
+	return ntohs(address.sin6_port);
 }
 
 /* Senders ask from a port of their own. Whoever answers heartbeats itself would be answered without end. */
