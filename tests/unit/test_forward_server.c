@@ -24,7 +24,7 @@
 
 enum {
 	MIB = 1 << 20,
-	PATIENCE_S = 30,
+	PATIENCE_S = 120,
 	BEGINNERS = 6, /* more than have room for their messages */
 	HELO_BYTES = 65,
 	NONCE_AT = 16,
