@@ -83,8 +83,10 @@ static uint64_t newest_of(const struct histories *histories)
 enum weir_status histories_know(struct histories *histories, struct weir_store *store, uint64_t version,
                                 struct weir_error *error)
 {
+	if (version <= newest_of(histories))
+		return WEIR_OK;
 	int64_t now_ms = weir_monotonic_ms();
-	if (version <= newest_of(histories) || (version <= histories->lacking && now_ms - histories->asked_ms < ASK_MS))
+	if (version <= histories->lacking && now_ms - histories->asked_ms < ASK_MS)
 		return WEIR_OK;
 	enum weir_status status = store->ops->policy_each(store, newest_of(histories) + 1, take_policy, histories, error);
 	histories->lacking = status == WEIR_OK && version > newest_of(histories) ? version : 0;
