@@ -274,10 +274,24 @@ static enum weir_status check_list(struct target *target, const struct block_tab
 
 /* ---- words for people ---- */
 
+/* Whether a decision is behind those that were said of its partition. */
+static bool is_news(const struct webhook_target *webhook, const struct decision_version *said,
+                    const struct block_entry *entry)
+{
+	return entry->partition < webhook->partitions && decision_version_newer(entry->version, said[entry->partition]);
+}
+
+/* What was said before, to compare with while more is said: decisions do not come in their order. To be freed. */
+static struct decision_version *said_before(const struct webhook_target *webhook)
+{
+	struct decision_version *said = weir_alloc(webhook->partitions, sizeof *said);
+	memcpy(said, webhook->said, webhook->partitions * sizeof *said);
+	return said;
+}
+
 static void say(struct webhook_target *webhook, const struct block_entry *entry)
 {
-	if (entry->partition < webhook->partitions &&
-	    decision_version_newer(entry->version, webhook->said[entry->partition]))
+	if (is_news(webhook, webhook->said, entry))
 		webhook->said[entry->partition] = entry->version;
 	struct weir_text *lines = webhook_waiting_add(&webhook->waiting, weir_monotonic_ms());
 	if (lines != NULL)
@@ -342,10 +356,9 @@ static enum weir_status copy_words(struct target *target, const struct block_tab
 	struct webhook_target *webhook = (struct webhook_target *)target;
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
-	struct decision_version *said = weir_alloc(webhook->partitions, sizeof *said);
-	memcpy(said, webhook->said, webhook->partitions * sizeof *said);
+	struct decision_version *said = said_before(webhook);
 	while (webhook->begun && (entry = block_table_next(table, &walk)) != NULL)
-		if (entry->partition < webhook->partitions && decision_version_newer(entry->version, said[entry->partition]))
+		if (is_news(webhook, said, entry))
 			say(webhook, entry);
 	free(said);
 	for (uint32_t i = 0; i < webhook->partitions && !webhook->begun; i++)
@@ -367,11 +380,9 @@ static void pass_words(struct target *target, const struct block_table *table)
 	struct block_entry *const *changes = block_table_changes(table, &count);
 	if (!webhook->begun || count == 0)
 		return;
-	struct decision_version *said = weir_alloc(webhook->partitions, sizeof *said);
-	memcpy(said, webhook->said, webhook->partitions * sizeof *said);
+	struct decision_version *said = said_before(webhook);
 	for (uint32_t i = 0; i < count; i++)
-		if (is_worth_words(changes[i]) && changes[i]->partition < webhook->partitions &&
-		    decision_version_newer(changes[i]->version, said[changes[i]->partition]))
+		if (is_worth_words(changes[i]) && is_news(webhook, said, changes[i]))
 			say(webhook, changes[i]);
 	free(said);
 }
