@@ -306,13 +306,14 @@ static struct checkpoint_job *next_job(struct checkpoint_io *io)
 			job = get(&io->waiting);
 		else if ((job = get(&io->soon)) == NULL)
 			job = get(&io->later);
-		if (job != NULL && is_behind(io, job))
+		if (job != NULL && is_behind(io, job)) {
 			wait_aside(io, job);
-		else if (job != NULL || stopping) {
+		} else if (job != NULL || stopping) {
 			io->retried = due;
 			break;
-		} else
+		} else {
 			wait_for_more(io);
+		}
 	}
 	pthread_mutex_unlock(&io->lock);
 	return job;

@@ -5,9 +5,9 @@
  * A copy is its bucket with all of its pending checks as they were answered. What comes from the log for the bucket is
  * recorded in both; what a command or a policy does to a bucket is not undone piece by piece, but copied again. For one that is
  * about a single bucket that is done at once. For the others it is done when the copy is needed, and its key and zone are at
- * hand: a policy that begins, an override of rates that begins, for a key or a prefix, a command for a network (the copy is stale
- * then), or one that has ended with the time (its rates are not those of the check). Then pending checks count under what is in force, as they will in
- * the bucket.
+ * hand: a policy that begins, an override of rates that begins, for a key or a prefix, a command for a network (the copy
+ * is stale then), or an override that has ended with the time (its rates are not those of the check). Then pending checks
+ * count under what is in force, as they will in the bucket.
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"

@@ -418,8 +418,8 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 
 /*
  * Another sample in place of one that has ended or was changed: of what the set was told and no change waits for, the
- * one that was decided first, as what was lost was told before. A full set may have been told of it and have it not; where networks were left out for wider ones only
- * an address is sure to be found, in whatever it lies.
+ * one that was decided first, as what was lost was told before. A full set may have been told of it and have it not; where
+ * networks were left out for wider ones only an address is sure to be found, in whatever it lies.
  */
 static void find_sample(struct one_set *set, const struct block_table *table, int64_t now_ms)
 {
