@@ -221,6 +221,39 @@ def test_a_full_set_costs_few_runs(place):
         assert subscriber.value("errors_total") == 0 and read(runs).count(b"\n") < 200
 
 
+def test_what_a_full_set_left_out_comes_in_when_others_end(place):
+    network = Network(place)
+    network.nft("add set inet weir few { type ipv4_addr; size 2; flags timeout; }")
+    network.nft("add set inet weir wide { type ipv4_addr; size 4; flags interval, timeout; }")
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        topic.publish([topic.decision((f"10.0.0.{n}",), for_s=3 * BLOCK_S) for n in range(8)])
+        lists = {name: topic.subscribe(f"nft:inet/weir/{name}", env=network.environment).until_ready()
+                 for name in ("few", "wide")}
+        left_out = {name: subscriber.value("unfit_total") for name, subscriber in lists.items()}
+        topic.publish([topic.decision(("10.9.9.9",), for_s=600)])
+        for name, subscriber in lists.items():
+            subscriber.until(lambda of=name: lists[of].value("unfit_total") > left_out[of] > 0, "the set is full")
+            assert "10.9.9.9" not in network.elements(name), "what came last has no room"
+        for name, subscriber in lists.items():
+            subscriber.until(lambda of=name: "10.9.9.9" in network.elements(of), "it has room", 20 * BLOCK_S)
+            assert subscriber.value("errors_total") == 0
+
+
+def test_a_key_of_two_zones_is_one_element(place):
+    network = Network(place)
+    runs = place.path("runs")
+    network.let_nft(f"echo >>{runs}")
+    with cluster.shared() as c:
+        topic = Topic(place, c)
+        subscriber = topic.subscribe("nft:inet/weir/blocked", env=network.environment).until_ready()
+        topic.publish([topic.decision((f"10.0.0.{n}",), zone=zone, for_s=600 + n)
+                       for n in range(64) for zone in ("api", "web")])
+        before = read(runs).count(b"\n")
+        subscriber.until(lambda: network.elements("blocked").count("expires") == 64, "they are blocked")
+        assert read(runs).count(b"\n") - before < 20 and subscriber.value("errors_total") == 0
+
+
 def test_an_nft_that_did_not_run_has_refused_nothing(place):
     network = Network(place)
     with cluster.shared() as c:

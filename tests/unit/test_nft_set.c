@@ -27,9 +27,14 @@ static void test_listings(void **state)
 	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags timeout\n timeout 1h\n}"), &set));
 	assert_true(set.timeout && set.ends && !set.merges);
 	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags interval\n timeout 1h\n}"), &set));
-	assert_true(set.interval && set.timeout && set.ends && !set.bounded);
+	assert_true(set.interval && set.timeout && set.ends && set.most == 0);
 	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n size 2\n flags timeout\n}"), &set));
-	assert_true(set.bounded && set.timeout && !set.ends);
+	assert_true(set.most == 2 && set.timeout && !set.ends);
+	assert_true(
+		nft_set_read(weir_span_of("set b {\n type ipv4_addr\n size 65535\t# count 12\n flags timeout\n}"), &set));
+	assert_int_equal(set.most, 65535);
+	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n size 99999999999999999999\n}"), &set));
+	assert_int_equal(set.most, UINT32_MAX);
 	assert_true(nft_set_read(weir_span_of("set b {\n type ipv4_addr\n flags interval,timeout\n auto-merge\n}"), &set));
 	assert_true(set.interval && set.timeout && !set.ends && set.merges);
 	assert_false(nft_set_read(weir_span_of("set b {\n type inet_service\n}"), &set));

@@ -153,14 +153,16 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	return status;
 }
 
+/* @param adds  else what is to go, which comes first: another spelling of an address may stay */
 static void put_change(struct ipset_target *ipset, size_t i, const struct block_table *table,
-                       const struct block_entry *entry, int64_t now_ms)
+                       const struct block_entry *entry, bool adds, int64_t now_ms)
 {
 	char text[IPSET_ELEMENT_BYTES];
 	const struct block_entry *now = block_table_find_key(table, block_entry_key(entry));
 	bool held = now != NULL && can_hold(&ipset->sets[i], table, now, text);
 	/* What an operator let go may stay another zone's block, which is too wide to be held. */
-	if (!held && !ipset_set_element(&ipset->sets[i], block_entry_key(entry), entry->by_operator, text))
+	if (held != adds ||
+	    (!held && !ipset_set_element(&ipset->sets[i], block_entry_key(entry), entry->by_operator, text)))
 		return;
 	if (held)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
@@ -177,10 +179,13 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	struct block_entry *const *changes = block_table_changes(table, &count);
 	char text[IPSET_ELEMENT_BYTES];
 	bool room = false;
+	for (uint32_t j = 0; j < count; j++)
+		for (size_t i = 0; i < ipset->set_count; i++)
+			put_change(ipset, i, table, changes[j], false, now_ms);
 	for (uint32_t j = 0; j < count; j++) {
 		bool fits = false;
 		for (size_t i = 0; i < ipset->set_count; i++) {
-			put_change(ipset, i, table, changes[j], now_ms);
+			put_change(ipset, i, table, changes[j], true, now_ms);
 			fits |= can_hold(&ipset->sets[i], table, changes[j], text);
 			room |= ipset->full[i] && changes[j]->state != BLOCK_LIVE;
 		}

@@ -39,6 +39,18 @@ static bool has(struct weir_span line, const char *word)
 	return memmem(line.at, line.length, word, strlen(word)) != NULL;
 }
 
+/* The number that stands behind a word; what is larger than any set is the largest. */
+static uint32_t number_of(struct weir_span line)
+{
+	const char *at = line.at, *end = line.at + line.length;
+	uint64_t number = 0;
+	while (at < end && *at == ' ')
+		at++;
+	for (; at < end && *at >= '0' && *at <= '9' && number <= UINT32_MAX; at++)
+		number = 10 * number + (uint64_t)(*at - '0');
+	return number <= UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
 bool nft_set_read(struct weir_span listing, struct nft_set *set)
 {
 	struct weir_span line;
@@ -62,7 +74,8 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 	}
 	set->ends = line_behind(listing, "timeout", &line);
 	set->timeout |= set->ends; /* nft leaves that flag out then */
-	set->bounded = line_behind(listing, "size", &line);
+	if (line_behind(listing, "size", &line))
+		set->most = number_of(line);
 	set->merges = line_behind(listing, "auto-merge", &line);
 	return true;
 }

@@ -16,8 +16,8 @@ struct nft_set {
 	bool interval; /* takes networks */
 	bool timeout;  /* its elements may end */
 	bool ends;     /* what is added without a timeout gets the set's own */
-	bool bounded;  /* it may be full */
 	bool merges;   /* neighbours become one element, whatever their timeouts */
+	uint32_t most; /* its size: so many elements and no more, unless it takes networks, which count as more; 0: any */
 };
 
 /** Reads `nft list set`. @return false: it tells of no set of addresses */

@@ -13,9 +13,10 @@
  * narrower ones in its way, so all is copied. When a network goes, what was
  * left out may have room: all is copied.
  *
- * A set of addresses that has a size may be full. What it has already stands
- * first, then what ends last: from the first that it refuses on the others are
- * left out unasked, as each costs a program's run.
+ * A set that has a size may be full. What it has already stands first, then
+ * what ends last: what is beyond its size, and all from the first that it
+ * refuses on, is left out unasked, as each costs a program's run. Once
+ * something has ended all is copied by the next check.
  */
 #include "deploy/gateways/target/nft/target_nft.h"
 
@@ -55,6 +56,7 @@ struct one_set {
 	bool flush;            /* the next transaction empties it first */
 	bool overlaps;         /* something was left out for a network that is there */
 	bool refused;          /* something may not be there, though it was told, since the last copy */
+	bool room;             /* something has ended since: what was left out as it was full may be taken */
 	bool copying;          /* all of it is being written */
 	bool copy_wanted;      /* a change to a network was refused */
 	bool well;             /* it was looked at during this change, or copy */
@@ -199,11 +201,11 @@ static enum weir_status change(struct nft_target *nft, struct one_set *set, size
 	return WEIR_OK;
 }
 
-static void leave_out(struct nft_target *nft, struct one_set *set)
+static void leave_out(struct nft_target *nft, struct one_set *set, size_t count)
 {
-	weir_counter_add(&nft->target.unfit, 1);
+	weir_counter_add(&nft->target.unfit, count);
 	set->overlaps |= set->set.interval;
-	set->refused |= !set->set.interval;
+	set->refused |= !set->set.interval || set->set.most > 0;
 }
 
 /* Whether it ends here, as it is to stop: before a set is emptied, or when it takes too long to fill it again. */
@@ -226,11 +228,11 @@ static enum weir_status take_refusal(struct nft_target *nft, struct one_set *set
 	set->well = true;
 	if (element == NULL)
 		return WEIR_OK;
-	set->full |= set->set.bounded && !set->set.interval;
+	set->full |= set->set.most > 0 && (set->copying || !set->set.interval); /* a copy has no overlaps to refuse */
 	if (element->network.prefix < 128 && !set->copying)
 		set->copy_wanted = true;
 	else
-		leave_out(nft, set);
+		leave_out(nft, set, 1);
 	return WEIR_OK;
 }
 
@@ -241,8 +243,7 @@ static enum weir_status change_in_halves(struct nft_target *nft, struct one_set 
 	if (ends_here(nft, set))
 		return weir_fail(error, WEIR_IO, "stopped before the set %s was complete", set->name);
 	if (set->full && !set->elements[from].told) {
-		for (size_t i = 0; i < count; i++)
-			leave_out(nft, set);
+		leave_out(nft, set, count);
 		return WEIR_OK;
 	}
 	enum weir_status status = change(nft, set, from, count, now_ms, error);
@@ -321,19 +322,32 @@ static int compare_stay(const void *left, const void *right)
 
 static void put_in_order_of_stay(struct one_set *set)
 {
-	set->well = set->full = false;
-	if (set->set.bounded && !set->set.interval && set->count > 0)
+	if (set->set.most > 0 && set->count > 0)
 		qsort(set->elements, set->count, sizeof *set->elements, compare_stay);
+}
+
+/* In their order; of what stands there twice, as by two zones or in two spellings, the one that ends last. */
+static void leave_each_once(struct one_set *set)
+{
+	if (set->count == 0)
+		return;
+	qsort(set->elements, set->count, sizeof *set->elements, compare);
+	size_t kept = 0;
+	for (size_t i = 1; i < set->count; i++)
+		if (strcmp(set->elements[i].text, set->elements[kept].text) == 0)
+			set->elements[kept].told |= set->elements[i].told;
+		else
+			set->elements[++kept] = set->elements[i];
+	set->count = kept + 1;
 }
 
 /* In their order, what a network contains stands behind it. */
 static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
 {
-	qsort(set->elements, set->count, sizeof *set->elements, compare);
 	size_t kept = 0;
 	for (size_t i = 1; i < set->count; i++)
 		if (weir_network_contains(&set->elements[kept].network, &set->elements[i].network.base))
-			leave_out(nft, set);
+			leave_out(nft, set, 1);
 		else
 			set->elements[++kept] = set->elements[i];
 	set->count = kept + 1;
@@ -342,11 +356,16 @@ static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
 static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
 {
 	set->sample = (struct element){0};
-	set->overlaps = set->refused = false;
+	set->overlaps = set->refused = set->room = set->full = set->well = false;
 	set->flush = set->copying = true;
+	leave_each_once(set);
 	if (set->set.interval && set->count > 0)
 		leave_out_overlaps(nft, set);
 	put_in_order_of_stay(set);
+	if (!set->set.interval && set->set.most > 0 && set->count > set->set.most) {
+		leave_out(nft, set, set->count - set->set.most);
+		set->count = set->set.most;
+	}
 	enum weir_status status = change_in_halves(nft, set, 0, set->count, now_ms, error);
 	set->copying = false;
 	if (status == WEIR_OK && set->flush)
@@ -391,10 +410,12 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 		bool gone = !held && changes[i]->state != BLOCK_LIVE;
 		if (gone && (changes[i]->state != BLOCK_ENDED || block_entry_was_cut(changes[i]))) /* that the kernel does */
 			(void)take_key(nft, key, changes[i]->by_operator, 0, true);
-		for (size_t j = 0; j < nft->set_count && gone; j++)
+		for (size_t j = 0; j < nft->set_count && gone; j++) {
+			nft->sets[j].room |= nft->sets[j].set.most > 0 && nft->sets[j].refused;
 			/* A network; or an address that the set may have under another of its spellings. */
 			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) &&
 			        (network.prefix < 128 || changes[i]->state != BLOCK_ENDED);
+		}
 	}
 	return room;
 }
@@ -406,7 +427,9 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	bool copy_wanted = take_changes(nft, table);
 	for (size_t i = 0; i < nft->set_count && !copy_wanted; i++) {
 		struct one_set *set = &nft->sets[i];
-		set->flush = set->copy_wanted = false;
+		set->flush = set->copy_wanted = set->well = false;
+		set->full &= set->set.interval; /* of one that takes networks only a copy can tell */
+		leave_each_once(set);
 		put_in_order_of_stay(set);
 		enum weir_status status = set->count > 0 ? change_in_halves(nft, set, 0, set->count, now_ms, error) : WEIR_OK;
 		if (status != WEIR_OK)
@@ -453,6 +476,8 @@ static enum weir_status check(struct target *target, const struct block_table *t
 		enum weir_status status = describe(set, error);
 		if (status != WEIR_OK)
 			return status;
+		if (set->room)
+			return copy(target, table, now_ms, error);
 		if (set->sample.until_ms <= now_ms + MARGIN_MS)
 			find_sample(set, table, now_ms);
 		if (set->sample.until_ms == 0)
@@ -498,7 +523,7 @@ static enum weir_status read_back(struct target *target, int64_t end_ms, target_
 		status = describe(&nft->sets[i], error);
 		if (status == WEIR_OK)
 			status = read_set(&nft->sets[i], end_ms, seen, context, error);
-		reading->bounded |= nft->sets[i].set.bounded;
+		reading->bounded |= nft->sets[i].set.most > 0;
 	}
 	return status;
 }
