@@ -175,6 +175,26 @@ def test_redis_that_restarts_or_is_emptied_gets_the_list_again(place):
         assert subscriber.weir.stop() == 0
 
 
+def test_blocks_that_redis_has_evicted_come_back(place):
+    with cluster.shared() as c:
+        topic, redis = Topic(place, c), OwnRedis(place)
+        subscriber = topic.subscribe(redis.url)
+        topic.publish([topic.decision((f"10.0.0.{number}",)) for number in range(50)])
+        check_redis(topic, redis.client, subscriber)
+        for name, value in (("maxmemory-policy", "allkeys-lru"), ("maxmemory", "8mb")):
+            redis.client.call("CONFIG", "SET", name, value)
+        for number in range(40_000):
+            redis.client.call("SET", f"page:{number}", "x" * 1000)
+            if number % 1000 == 0 and redis.client.call("EXISTS", *[f"weir:site:10.0.0.{n}" for n in range(50)]) < 50:
+                break
+        else:
+            raise AssertionError("Redis has evicted no block")
+        redis.client.call("CONFIG", "SET", "maxmemory", "0")
+        check_redis(topic, redis.client, subscriber)
+        assert "maxmemory-policy" in subscriber.weir.said()
+        assert subscriber.weir.stop() == 0
+
+
 def test_killed_and_started_again(place):
     with cluster.shared() as c:
         topic = Topic(place, c)

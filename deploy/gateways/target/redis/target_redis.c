@@ -7,7 +7,9 @@
  * version that this subscriber has read past.
  *
  * A Redis that was restarted empty, or emptied, has lost a small key of this
- * subscriber's own, which is looked for each second.
+ * subscriber's own, which is looked for each second. One that evicts keys may
+ * keep that one, which is used so often, and evict blocks: it is asked how many
+ * it has evicted.
  */
 #include "deploy/gateways/target/redis/target_redis.h"
 
@@ -22,6 +24,7 @@
 
 enum {
 	CHECK_MS = 1000,
+	EVICTION_CHECKS = 10, /* of which one asks what was evicted: each may be a copy */
 	CONNECT_TIMEOUT_MS = 5000,
 	PIPELINE = 512, /* commands sent before their answers are taken */
 	SHA_BYTES = 41,
@@ -44,6 +47,8 @@ struct redis_target {
 	char shas[REDIS_SCRIPT_COUNT][SHA_BYTES];
 	char marker[32];
 	unsigned waiting; /* answers that were not taken yet */
+	unsigned checks;  /* since it was asked what it has evicted */
+	uint64_t evicted; /* keys, when the last copy began; UINT64_MAX: it did not say */
 	uint32_t partitions;
 	struct weir_text block_key, lift_key;
 };
@@ -334,6 +339,41 @@ static enum weir_status mark(struct redis_target *redis, const char *how, bool *
 	return WEIR_OK;
 }
 
+/* How many keys it has evicted since it was started; UINT64_MAX: this user may not ask, or it does not say. */
+static enum weir_status ask_evicted(struct redis_target *redis, uint64_t *evicted, struct weir_error *error)
+{
+	static const char name[] = "evicted_keys:";
+	struct weir_redis_answer *answer;
+	*evicted = UINT64_MAX;
+	weir_redis_send(redis->link, (struct weir_span[]){weir_span_of("INFO"), weir_span_of("stats")}, 2);
+	enum weir_status status = weir_redis_receive(redis->link, &answer, error);
+	if (status == WEIR_INVALID)
+		return WEIR_OK;
+	if (status != WEIR_OK)
+		return lose(redis);
+	struct weir_span text = weir_redis_answer_text(answer);
+	const char *at = text.length > 0 ? memmem(text.at, text.length, name, strlen(name)) : NULL;
+	if (at != NULL)
+		*evicted = strtoull(at + strlen(name), NULL, 10);
+	weir_redis_answer_free(answer);
+	return WEIR_OK;
+}
+
+static enum weir_status look_for_evicted(struct redis_target *redis, struct weir_error *error)
+{
+	uint64_t before = redis->evicted, now;
+	if (++redis->checks < EVICTION_CHECKS)
+		return WEIR_OK;
+	redis->checks = 0;
+	enum weir_status status = ask_evicted(redis, &now, error);
+	if (status == WEIR_OK && before != UINT64_MAX && now != UINT64_MAX && now > before)
+		return weir_fail(error, WEIR_AGAIN,
+		                 "Redis has evicted %llu keys, and blocks may be among them: set its maxmemory-policy to "
+		                 "noeviction, or keep blocks in a Redis of their own",
+		                 (unsigned long long)(now - before));
+	return status;
+}
+
 static enum weir_status copy(struct target *target, const struct block_table *table, int64_t now_ms,
                              struct weir_error *error)
 {
@@ -343,6 +383,8 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	bool made;
 	if (status == WEIR_OK)
 		status = mark(redis, NULL, &made, error);
+	if (status == WEIR_OK)
+		status = ask_evicted(redis, &redis->evicted, error);
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
 	while (status == WEIR_OK && (entry = block_table_next(table, &walk)) != NULL)
@@ -380,7 +422,7 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	enum weir_status status = mark(redis, "XX", &there, error);
 	if (status == WEIR_OK && !there)
 		return weir_fail(error, WEIR_AGAIN, "Redis was emptied");
-	return status;
+	return status == WEIR_OK ? look_for_evicted(redis, error) : status;
 }
 
 /* ---- read back ---- */
