@@ -68,6 +68,31 @@ static void test_it_is_replaced_where_it_changed(void **state)
 	list_file_deinit(&file);
 }
 
+static unsigned mode_of(const struct list_file *file)
+{
+	struct stat about;
+	assert_int_equal(0, stat(file->path, &about));
+	return about.st_mode & 0777;
+}
+
+/* A service's umask is for its state; who made a list stricter keeps that, and nobody else ever writes it. */
+static void test_all_may_read_it_whatever_the_umask(void **state)
+{
+	struct list_file file;
+	mode_t before = umask(077);
+	open_in(&file, *state, "list");
+	write_lines(&file, 1);
+	assert_int_equal(0644, mode_of(&file));
+	assert_int_equal(0, chmod(file.path, 0640));
+	assert_true(write_lines(&file, 2));
+	assert_int_equal(0640, mode_of(&file));
+	assert_int_equal(0, chmod(file.path, 0666));
+	assert_true(write_lines(&file, 3));
+	assert_int_equal(0644, mode_of(&file));
+	umask(before);
+	list_file_deinit(&file);
+}
+
 static void test_one_that_is_gone_is_written_again(void **state)
 {
 	struct list_file file;
@@ -162,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_is_replaced_where_it_changed, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_all_may_read_it_whatever_the_umask, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_is_gone_is_written_again, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_no_file_is_not_replaced, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_a_failure_leaves_what_was_there, scratch_setup, scratch_teardown),

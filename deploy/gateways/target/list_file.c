@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FLOW_BYTES = 256 * 1024 };
+enum { FLOW_BYTES = 256 * 1024, MODE = 0644, WRITES = 022 };
 
 static enum weir_status temporary_path(const struct list_file *file, char path[WEIR_PATH_BYTES],
                                        struct weir_error *error)
@@ -32,13 +32,16 @@ enum weir_status list_file_begin(struct list_file *file, struct weir_error *erro
 		status = temporary_path(file, path, error);
 	if (status != WEIR_OK)
 		return WEIR_IO; /* somebody may put a file there */
+	struct stat about;
+	mode_t mode = stat(file->place, &about) == 0 ? about.st_mode & 0777 & ~(mode_t)WRITES : MODE;
 	/* A link or a file of another owner that was left there is not written through. */
 	unlink(path);
-	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file->fd < 0)
 		return weir_fail(error, WEIR_IO, "cannot create %s: %s", path, weir_errno_words(errno));
 	file->new_hash = file->new_length = 0;
-	file->failed = 0;
+	/* As the list is that it replaces, and for all to read: a service's umask is for its state. */
+	file->failed = fchmod(file->fd, mode) == 0 ? 0 : errno;
 	weir_text_clear(&file->buffer);
 	return WEIR_OK;
 }
