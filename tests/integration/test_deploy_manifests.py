@@ -397,16 +397,20 @@ def test_kubernetes_configuration_is_good(place):
             assert whole["listen"]["http"] == f"0.0.0.0:{container['ports'][0]['containerPort']}"
     (limiter,) = objects()["StatefulSet", "weir-limiter"]["spec"]["template"]["spec"]["containers"]
     assert whole["limiter"]["memory"] == "2GiB" and limiter["resources"]["limits"]["memory"] == "3Gi"
-    # The format reads a line as a container runtime writes it.
-    line = ('2026-11-21T07:20:00.123456789Z stdout F 192.0.2.1 - - [21/Nov/2026:07:20:00 +0000] "GET /a?b HTTP/1.1" '
-            '200 5 "-" "curl"\n2026-11-21T07:20:01.1Z stderr F 2001:db8::1 - an na [21/Nov/2026:07:20:01 +0000] "-" '
-            '400 0 "-" "-"\n')
+    # The format reads a line as a container runtime writes it, whatever its client has sent.
+    agent = "\\x22" * 4200
+    lines = ['stdout F 192.0.2.1 - - [21/Nov/2026:07:20:00 +0000] "GET /a?b HTTP/1.1" 200 5 "-" "curl" 9 0.1 [a] [] - - - - 1f',
+             'stderr F 2001:db8::1 - an na [21/Nov/2026:07:20:01 +0000] "-" 400 0 "-" "-" 0 0.1 [] [] - - - - 2f',
+             'stdout F 192.0.2.2 - x [: [21/Nov/2026:07:20:02 +0000] "GET / HTTP/1.1" 401 5 "-" "curl" 9 0.1 [a] [] - - - - 3f',
+             f'stdout P 192.0.2.3 - - [21/Nov/2026:07:20:03 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent[:16200]}',
+             f'stdout F {agent[16200:]}" 9 0.1 [a] [] - - - - 4f']
+    line = "".join(f"2026-11-21T07:20:0{n}.123456789Z {line}\n" for n, line in enumerate(lines))
     whole["sources"][0].update(path=place.write("pod.log", line), follow=False)
     config = {name: whole[name] for name in ("zones", "sources")}
     path = place.write("once.json", json.dumps(config))
     done = place.good("run", "--once", "--config", path, "--summary", "json", "--decisions", place.path("decisions"))
     summary = done.summary()
-    assert summary["events"] == 2 and not summary["malformed"], summary
+    assert summary["events"] == 4 and not summary["malformed"], summary
 
 
 if __name__ == "__main__":
