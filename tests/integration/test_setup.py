@@ -326,6 +326,15 @@ def test_haproxy_from_setup_to_429(place):
     haproxy.stop()
     setting.good("--remove", "--apply")
     assert setting.tree() == before
+    # A frontend has the mode of the defaults that it names, else of the latest.
+    place.write("etc/haproxy.cfg", text.replace("defaults\n", "defaults one\n").replace(
+        "frontend web # the site", "defaults two from one\n    maxconn 9\ndefaults three\n    mode tcp\n    timeout connect 5s\n"
+        "    timeout client 30s\n    timeout server 30s\nfrontend web from two # the site").replace(
+            "frontend raw\n    mode tcp", "frontend raw").replace("\nbackend site\n", "\nbackend site from one\n"))
+    setting.good("--apply")
+    web, raw = read(main).split(b"frontend raw")
+    assert web.split(b"frontend web")[1].count(b"# weir setup") == 3 and b"# weir setup" not in raw, read(main)
+    setting.good("--remove", "--apply")
     # Without a socket of level admin there is one more line; without a frontend of mode http there is nothing to do.
     place.write("etc/haproxy.cfg", text)
     assert read(setting.main).count(b"# weir setup") == 0 and "weir.sock" in setting.good()

@@ -17,15 +17,15 @@ enum { PLACES_MAX = 1024 };
 
 /* A section, from its first line's end. */
 struct section {
-	char kind;  /* 'g'lobal, 'd'efaults, 'f'rontend (or listen), 'o'ther */
-	bool http;  /* of mode http */
-	size_t end; /* of its first line, where lines are put */
+	char kind;             /* 'g'lobal, 'd'efaults, 'f'rontend (or listen), 'o'ther */
+	bool http;             /* of mode http */
+	size_t end;            /* of its first line, where lines are put */
+	struct weir_span name; /* empty: it has none */
 };
 
 struct reading {
 	struct section sections[PLACES_MAX];
 	size_t count;
-	bool defaults_http;
 	const char *group;            /* that weir runs as, by its units; NULL: there is none here */
 	char socket[WEIR_PATH_BYTES]; /* of level admin, which weir may open; "": none */
 };
@@ -49,7 +49,34 @@ static bool is(struct weir_span span, const char *text)
 	return weir_span_equal(span, weir_span_of(text));
 }
 
-static bool begin_section(struct reading *reading, struct weir_span first, size_t end)
+/* Whether the defaults of a name are of mode http; without a name, whether the latest are. */
+static bool defaults_http(const struct reading *reading, struct weir_span name)
+{
+	for (size_t i = reading->count; i-- > 0;) {
+		const struct section *section = &reading->sections[i];
+		if (section->kind == 'd' && (name.length == 0 || weir_span_equal(section->name, name)))
+			return section->http;
+	}
+	return false;
+}
+
+/* "KIND [NAME] [from DEFAULTS]"; of defaults only those that are named are taken over. */
+static struct section read_head(const struct reading *reading, char kind, const char *at, const char *end)
+{
+	struct section section = {.kind = kind};
+	struct weir_span span, from = {0};
+	while (word(&at, end, &span)) {
+		if (is(span, "from"))
+			(void)word(&at, end, &from);
+		else if (section.name.length == 0)
+			section.name = span;
+	}
+	section.http = (kind != 'd' || from.length > 0) && defaults_http(reading, from);
+	return section;
+}
+
+static bool begin_section(struct reading *reading, struct weir_span first, const char *at, const char *end,
+                          size_t end_at)
 {
 	static const char *const names[] = {"global",      "defaults",    "frontend", "listen",    "backend", "peers",
 	                                    "resolvers",   "userlist",    "mailers",  "program",   "cache",   "ring",
@@ -58,11 +85,11 @@ static bool begin_section(struct reading *reading, struct weir_span first, size_
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		if (!is(first, names[i]))
 			continue;
-		if (i == 1)
-			reading->defaults_http = false;
-		if (reading->count < PLACES_MAX)
-			reading->sections[reading->count++] = (struct section){
-				.kind = i < sizeof kinds - 1 ? kinds[i] : 'o', .http = i > 1 && reading->defaults_http, .end = end};
+		if (reading->count < PLACES_MAX) {
+			struct section section = read_head(reading, i < sizeof kinds - 1 ? kinds[i] : 'o', at, end);
+			section.end = end_at;
+			reading->sections[reading->count++] = section;
+		}
 		return true;
 	}
 	return false;
@@ -92,16 +119,13 @@ static void read_line(struct reading *reading, const char *line, const char *end
 {
 	struct weir_span first, second;
 	const char *at = line;
-	if (!word(&at, end, &first) || begin_section(reading, first, end_at) || reading->count == 0)
+	if (!word(&at, end, &first) || begin_section(reading, first, at, end, end_at) || reading->count == 0)
 		return;
 	struct section *section = &reading->sections[reading->count - 1];
 	if (section->kind == 'g' && is(first, "stats"))
 		read_socket(reading, at, end);
-	if (is(first, "mode") && word(&at, end, &second)) {
+	if (is(first, "mode") && word(&at, end, &second))
 		section->http = is(second, "http");
-		if (section->kind == 'd')
-			reading->defaults_http = section->http;
-	}
 }
 
 static void read_text(struct reading *reading, const struct weir_text *text)
