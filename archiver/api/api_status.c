@@ -95,7 +95,7 @@ static enum weir_status read_stored(struct api_call *call, struct stored *stored
 	enum weir_status status = read_number(call, API_SELECT "MAX(version) FROM schema_version", &stored->schema, error);
 	if (status == WEIR_OK)
 		status = read_number(call, API_SELECT "MAX(version) FROM policy_version", &stored->policy, error);
-	return status == WEIR_OK ? read_number(call, WEIR_SQL_NEWEST_HOUR, &stored->newest_ms, error) : status;
+	return status == WEIR_OK ? read_number(call, WEIR_SQL_NEWEST_HOUR(""), &stored->newest_ms, error) : status;
 }
 
 static enum weir_status write_partitions(struct api_call *call, struct weir_json_writer *json, struct weir_error *error)

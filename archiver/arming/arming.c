@@ -9,6 +9,7 @@
 #include "archiver/arming/passage.h"
 #include "archiver/arming/waiting.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/cluster/policy_log.h"
 #include "common/cluster/shadow_note.h"
 
@@ -421,7 +422,7 @@ static enum weir_status await_days(struct arming *arming, bool *passed, struct w
 	int64_t hour_ms;
 	enum weir_status status = WEIR_OK;
 	if (arming->passage.phase == PASSAGE_IDLE) {
-		status = day_counts_newest_hour(arming->store, &hour_ms, error);
+		status = day_counts_newest_hour(arming->store, weir_wall_ms(), &hour_ms, error);
 		if (status != WEIR_OK || hour_ms < 0)
 			return status;
 		arming->until_ms = weir_day_of(hour_ms - GRACE_MS);
@@ -444,7 +445,7 @@ static enum weir_status look(struct arming *arming, struct weir_error *error)
 	if (!arming->look.on)
 		status = await_days(arming, &passed, error);
 	if (status == WEIR_OK && passed) {
-		status = day_counts_newest_hour(arming->store, &arming->look.newest_ms, error);
+		status = day_counts_newest_hour(arming->store, weir_wall_ms(), &arming->look.newest_ms, error);
 		arming->look.on = true;
 	}
 	if (status == WEIR_OK && arming->look.on)

@@ -16,10 +16,13 @@ static enum weir_status take_number(void *context, const struct weir_sql_value *
 	return WEIR_OK;
 }
 
-enum weir_status day_counts_newest_hour(struct weir_store *store, int64_t *hour_ms, struct weir_error *error)
+enum weir_status day_counts_newest_hour(struct weir_store *store, int64_t now_ms, int64_t *hour_ms,
+                                        struct weir_error *error)
 {
+	const struct weir_sql_value until = weir_sql_number(now_ms);
 	*hour_ms = -1;
-	return store->ops->query(store, WEIR_SQL_NEWEST_HOUR, NULL, 0, take_number, hour_ms, error);
+	return store->ops->query(store, WEIR_SQL_NEWEST_HOUR(" AND h.hour_ms <= ?"), &until, 1, take_number, hour_ms,
+	                         error);
 }
 
 enum weir_status day_counts_oldest_hour(struct weir_store *store, uint32_t zone, int64_t *hour_ms,

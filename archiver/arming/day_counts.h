@@ -8,8 +8,8 @@
 
 #define DAY_COUNTS_STEP 200000 /* keys */
 
-/** The beginning of the newest hour that any zone has; -1: there is none. */
-WEIR_MUST_USE enum weir_status day_counts_newest_hour(struct weir_store *store, int64_t *hour_ms,
+/** The beginning of the newest hour that any zone has, of those that have begun by now: not by a clock that was ahead. */
+WEIR_MUST_USE enum weir_status day_counts_newest_hour(struct weir_store *store, int64_t now_ms, int64_t *hour_ms,
                                                       struct weir_error *error);
 /** The beginning of the oldest hour that a zone has; -1: there is none. */
 WEIR_MUST_USE enum weir_status day_counts_oldest_hour(struct weir_store *store, uint32_t zone, int64_t *hour_ms,

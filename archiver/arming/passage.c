@@ -25,11 +25,22 @@ static enum weir_status note_ends(struct weir_bus *bus, enum weir_topic topic, u
 	return WEIR_OK;
 }
 
-static enum weir_status stored_past(struct passage *passage, uint32_t partitions, struct weir_store *store, int role,
-                                    bool *past, struct weir_error *error)
+/* Of a topic that was made anew the end is lower: its offsets begin at 0 again. */
+static enum weir_status lower_end(struct passage *passage, struct weir_bus *bus, enum weir_topic topic,
+                                  uint32_t partition, struct weir_error *error)
+{
+	uint64_t first, next;
+	enum weir_status status = bus->ops->extent(bus, topic, partition, &first, &next, error);
+	if (status == WEIR_OK && next < passage->ends[partition])
+		passage->ends[partition] = first < next ? next : 0;
+	return status;
+}
+
+static enum weir_status stored_past(struct passage *passage, struct weir_bus *bus, struct weir_store *store,
+                                    enum weir_topic topic, int role, bool *past, struct weir_error *error)
 {
 	*past = true;
-	for (uint32_t i = 0; i < partitions && *past; i++) {
+	for (uint32_t i = 0; i < bus->partitions && *past; i++) {
 		struct weir_partition_state state;
 		if (passage->ends[i] == 0)
 			continue;
@@ -38,6 +49,8 @@ static enum weir_status stored_past(struct passage *passage, uint32_t partitions
 			return status;
 		*past = state.checkpoint > 0 && state.next_offset >= passage->ends[i];
 		passage->behind = i;
+		if (!*past && (status = lower_end(passage, bus, topic, i, error)) != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }
@@ -58,7 +71,7 @@ enum weir_status passage_look(struct passage *passage, struct weir_bus *bus, str
 	enum weir_status status = WEIR_OK;
 	*passed = false;
 	if (passage->phase == PASSAGE_JUDGING) {
-		status = stored_past(passage, bus->partitions, store, WEIR_STORE_ROLE_LIMITER, &past, error);
+		status = stored_past(passage, bus, store, WEIR_TOPIC_EVENTS, WEIR_STORE_ROLE_LIMITER, &past, error);
 		if (status != WEIR_OK || !past)
 			return status;
 		status = note_ends(bus, WEIR_TOPIC_JUDGED, passage->ends, error);
@@ -66,7 +79,7 @@ enum weir_status passage_look(struct passage *passage, struct weir_bus *bus, str
 			passage->phase = PASSAGE_ARCHIVING;
 	}
 	if (status == WEIR_OK && passage->phase == PASSAGE_ARCHIVING)
-		status = stored_past(passage, bus->partitions, store, WEIR_STORE_ROLE_ARCHIVER, passed, error);
+		status = stored_past(passage, bus, store, WEIR_TOPIC_JUDGED, WEIR_STORE_ROLE_ARCHIVER, passed, error);
 	if (*passed)
 		passage->phase = PASSAGE_IDLE;
 	return status;

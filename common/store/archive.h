@@ -137,14 +137,14 @@ struct weir_archive_removed {
  */
 #define WEIR_SQL_SELECT "/*M! SET STATEMENT max_statement_time = 8 FOR */ SELECT /*+ MAX_EXECUTION_TIME(8000) */ "
 
-/* The last hour of each zone is found by the table's key, zone by zone; -1: there is none. */
-#define WEIR_SQL_NEWEST_HOUR                                                                     \
-	WEIR_SQL_SELECT                                                                              \
-	"COALESCE(MAX(newest), -1) FROM (WITH RECURSIVE zones (id) AS ("                             \
-	"SELECT MIN(zone_id) FROM zone_hourly UNION ALL "                                            \
-	"SELECT (SELECT MIN(h.zone_id) FROM zone_hourly AS h WHERE h.zone_id > zones.id) FROM zones" \
-	" WHERE zones.id IS NOT NULL) "                                                              \
-	"SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id) AS newest"  \
+/* The last hour of each zone is found by the table's key, zone by zone; -1: there is none. `which` narrows them down. */
+#define WEIR_SQL_NEWEST_HOUR(which)                                                                      \
+	WEIR_SQL_SELECT                                                                                      \
+	"COALESCE(MAX(newest), -1) FROM (WITH RECURSIVE zones (id) AS ("                                     \
+	"SELECT MIN(zone_id) FROM zone_hourly UNION ALL "                                                    \
+	"SELECT (SELECT MIN(h.zone_id) FROM zone_hourly AS h WHERE h.zone_id > zones.id) FROM zones"         \
+	" WHERE zones.id IS NOT NULL) "                                                                      \
+	"SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id" which ") AS newest" \
 	" FROM zones) AS hours"
 
 enum weir_sql_type { WEIR_SQL_NULL, WEIR_SQL_NUMBER, WEIR_SQL_TEXT };

@@ -264,6 +264,7 @@ int store_suite_run(const struct store_suite *of)
 		test(many_events_are_kept),
 		test(many_decisions_are_kept),
 		test(old_rows_go),
+		test(blocks_that_hold_stay),
 		test(a_bucket_is_forgotten),
 		test(a_bucket_of_many_rows_goes_in_steps),
 		test(a_wrong_question_is_refused),

@@ -457,3 +457,55 @@ void a_wrong_question_is_refused(void **place)
 	assert_rows(store, "SELECT count(*) FROM zone_txn", NULL, 0, "0; ");
 	store->ops->close(store);
 }
+
+/* Of what is too old a block that holds stays, until it is over or something came behind it. */
+void blocks_that_hold_stay(void **place)
+{
+	enum { AHEAD = 10, ROWS = 8 };
+	static const struct {
+		const char *bucket, *action, *mode;
+		uint32_t partition;
+		int days, until_days; /* before and after now */
+	} rows[ROWS] = {
+		{"holds", "block", "enforce", 0, 20, AHEAD},  {"holds, too", "block", "enforce", 0, 12, AHEAD},
+		{"over", "block", "enforce", 0, 20, -19},     {"lifted", "block", "enforce", 0, 20, AHEAD},
+		{"lifted", "unblock", "enforce", 0, 15, -15}, {"of a removed zone", "block", "enforce", 1, 20, AHEAD},
+		{NULL, "unblock", "enforce", 1, 18, -18},     {"young", "block", "enforce", 0, 0, 0},
+	};
+	const int64_t now_ms = 20000 * (int64_t)WEIR_DAY_MS + 5;
+	const int64_t keep_ms[WEIR_ARCHIVE_TABLES] = {[WEIR_ARCHIVE_DECISIONS] = WEIR_DAY_MS};
+	struct weir_archive_decision decisions[ROWS];
+	struct weir_store *store = open_store(*place);
+	for (uint32_t i = 0; i < ROWS; i++)
+		decisions[i] = (struct weir_archive_decision){.id = {rows[i].partition, i, 0},
+		                                              .at_ms = now_ms - rows[i].days * (int64_t)WEIR_DAY_MS,
+		                                              .until_ms = now_ms + rows[i].until_days * (int64_t)WEIR_DAY_MS,
+		                                              .zone = weir_span_of("api"),
+		                                              .bucket = rows[i].bucket != NULL ? weir_span_of(rows[i].bucket)
+		                                                                               : (struct weir_span){.at = NULL},
+		                                              .action = weir_span_of(rows[i].action),
+		                                              .mode = weir_span_of(rows[i].mode)};
+	bool more;
+	struct weir_partition_state state = take(store, ARCHIVER, 0);
+	for (int days = 40; days > 0; days--) /* partitions are made in time */
+		assert_int_equal(store->ops->keep(store, keep_ms, now_ms - days * (int64_t)WEIR_DAY_MS, &more, &error),
+		                 WEIR_OK);
+	assert_int_equal(
+		archive(store, &(const struct weir_archive_batch){.decisions = decisions, .decision_count = ROWS}, &state, 1),
+		WEIR_OK);
+	for (int day = 0; day < 3; day++) {
+		int steps = 0;
+		do
+			assert_int_equal(store->ops->keep(store, keep_ms, now_ms + day * (int64_t)WEIR_DAY_MS / 4, &more, &error),
+			                 WEIR_OK);
+		while (more && ++steps < 100);
+		assert_false(more);
+		assert_rows(store, "SELECT bucket FROM decision_history ORDER BY bucket", NULL, 0,
+		            "holds; holds, too; young; ");
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(store->ops->keep(store, keep_ms, now_ms + (AHEAD + 2) * (int64_t)WEIR_DAY_MS, &more, &error),
+		                 WEIR_OK);
+	assert_rows(store, "SELECT bucket FROM decision_history", NULL, 0, "");
+	store->ops->close(store);
+}

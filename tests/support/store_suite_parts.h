@@ -39,6 +39,7 @@ void many_counts_are_summed(void **state);
 void many_events_are_kept(void **state);
 void many_decisions_are_kept(void **state);
 void old_rows_go(void **state);
+void blocks_that_hold_stay(void **state);
 void a_bucket_is_forgotten(void **state);
 void a_bucket_of_many_rows_goes_in_steps(void **state);
 void a_wrong_question_is_refused(void **state);

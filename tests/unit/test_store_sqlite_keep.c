@@ -144,9 +144,32 @@ static void old_events_of_one_bucket_go_in_steps(void **folder)
 	store->ops->close(store);
 }
 
+/* All keys of a day have its time. */
+static void a_day_of_many_buckets_goes_in_steps(void **folder)
+{
+	static char names[MANY][8];
+	static struct weir_archive_count counts[MANY];
+	const int64_t keep_ms[WEIR_ARCHIVE_TABLES] = {[WEIR_ARCHIVE_DAILY] = 1};
+	static const char count_sql[] = "SELECT count(*) FROM count_daily";
+	struct weir_store *store = open_store(*folder);
+	for (unsigned i = 0; i < MANY; i++)
+		counts[i] = (struct weir_archive_count){1 + i % 2, name_of(names, i), i == 7 ? WEIR_DAY_MS : 0, 1, 0, 0};
+	add(store, &(const struct weir_archive_batch){.days = counts, .day_count = MANY});
+	bool more = true;
+	for (int64_t held = number(store, count_sql); more;) {
+		assert_int_equal(store->ops->keep(store, keep_ms, WEIR_DAY_MS + 1, &more, &error), WEIR_OK);
+		int64_t left = number(store, count_sql);
+		assert_true(held - left <= STEP_ROWS && (held > left || !more));
+		held = left;
+	}
+	assert_int_equal(number(store, count_sql), 1);
+	store->ops->close(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_day_of_many_buckets_goes_in_steps, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(old_hours_of_many_buckets_go, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(old_events_of_one_bucket_go_in_steps, scratch_setup, scratch_teardown)};
 	return cmocka_run_group_tests_name("store_sqlite_keep", tests, NULL, NULL);

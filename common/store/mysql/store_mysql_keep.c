@@ -8,6 +8,9 @@
  * `later`, and is moved when that is split: none is ever without a place. Bounds
  * are multiples of the partitions' span since 1970, so whoever makes them makes
  * the same.
+ *
+ * Of decisions a block that holds stays: a partition that has one is emptied of
+ * the others, row by row, and all such are made one.
  */
 #include "common/base/alloc.h"
 #include "common/store/mysql/internal.h"
@@ -50,6 +53,15 @@ static void name_partition(struct weir_text *sql, int64_t upper_ms)
 	weir_text_printf(sql, "before_day_%" PRId64, upper_ms / WEIR_DAY_MS);
 }
 
+/* Runs what was composed, and frees it. */
+static enum weir_status run(struct weir_mysql *mysql, struct weir_text *sql, struct weir_error *error)
+{
+	weir_text_append(sql, "", 1);
+	enum weir_status status = weir_mysql_run(mysql, sql->at, error);
+	weir_text_deinit(sql);
+	return status;
+}
+
 /* Those that are missing up to some spans ahead; the first one takes all that is older, too. */
 static enum weir_status make_ahead(struct weir_mysql *mysql, const char *table, const struct bounds *bounds,
                                    int64_t span_ms, int64_t now_ms, struct weir_error *error)
@@ -68,49 +80,157 @@ static enum weir_status make_ahead(struct weir_mysql *mysql, const char *table, 
 		weir_text_printf(&sql, " VALUES LESS THAN (%" PRId64 "), ", next_ms);
 	}
 	weir_text_puts(&sql, "PARTITION later VALUES LESS THAN MAXVALUE)");
-	weir_text_append(&sql, "", 1);
-	enum weir_status status = weir_mysql_run(mysql, sql.at, error);
-	weir_text_deinit(&sql);
-	return status;
+	return run(mysql, &sql, error);
 }
 
-static enum weir_status drop_old(struct weir_mysql *mysql, const char *table, const struct bounds *bounds,
-                                 int64_t before_ms, struct weir_error *error)
+/* Partitions by name: "A, B, C". */
+struct names {
+	struct weir_text text;
+	size_t count;
+	int64_t upper_ms; /* of the last one */
+};
+
+static void add_name(struct names *names, int64_t upper_ms)
+{
+	if (names->count++ > 0)
+		weir_text_puts(&names->text, ", ");
+	name_partition(&names->text, upper_ms);
+	names->upper_ms = upper_ms;
+}
+
+static void put_names(struct weir_text *sql, const struct names *names)
+{
+	weir_text_append(sql, names->text.at, names->text.length);
+}
+
+/* ---- decisions: a block that holds stays, however old it is, as who is blocked is read from its row ---- */
+
+#define UNTIL_AHEAD "until_ms > %" PRId64 " AND action = 'block' AND mode = 'enforce'"
+#define ROWS "10000"
+
+static enum weir_status has_ahead(struct weir_mysql *mysql, int64_t upper_ms, int64_t now_ms, bool *has,
+                                  struct weir_error *error)
 {
 	struct weir_text sql = {0};
-	size_t count = 0;
-	weir_text_printf(&sql, "ALTER TABLE %s DROP PARTITION ", table);
-	for (; count < bounds->count && bounds->upper_ms[count] <= before_ms; count++) {
-		if (count > 0)
-			weir_text_puts(&sql, ", ");
-		name_partition(&sql, bounds->upper_ms[count]);
-	}
+	uint64_t count = 0;
+	weir_text_puts(&sql, "SELECT COUNT(*) FROM decision_history PARTITION (");
+	name_partition(&sql, upper_ms);
+	weir_text_printf(&sql, ") WHERE " UNTIL_AHEAD, now_ms);
 	weir_text_append(&sql, "", 1);
-	enum weir_status status = count > 0 ? weir_mysql_run(mysql, sql.at, error) : WEIR_OK;
+	enum weir_status status = weir_mysql_number(mysql, sql.at, &count, error);
 	weir_text_deinit(&sql);
+	*has = count > 0;
 	return status;
 }
 
-static enum weir_status keep_table(struct weir_store *store, const struct weir_archive_name *name, int64_t keep_ms,
-                                   int64_t now_ms, struct weir_error *error)
+/* Removes rows. @param more  set where there were any */
+static enum weir_status remove_rows(struct weir_mysql *mysql, struct weir_text *sql, bool *more,
+                                    struct weir_error *error)
+{
+	uint64_t rows = 0;
+	enum weir_status status = run(mysql, sql, error);
+	if (status == WEIR_OK)
+		status = weir_mysql_number(mysql, "SELECT row_count()", &rows, error);
+	*more = rows > 0;
+	return status;
+}
+
+/* Blocks whose end is ahead, but which something came behind that lifts them, or stands for them. */
+static enum weir_status remove_lifted(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
+                                      struct weir_error *error)
+{
+	struct weir_text sql = {0};
+	weir_text_puts(&sql, "DELETE d FROM decision_history AS d JOIN (SELECT at_ms, partition_id, log_offset, pair"
+	                     " FROM decision_history PARTITION (");
+	put_names(&sql, names);
+	weir_text_printf(&sql, ") AS b WHERE " UNTIL_AHEAD, now_ms);
+	/* A day, as whoever reads them has it: a decision's time may be a little behind that of the one before it. */
+	weir_text_puts(&sql, " AND EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = b.zone"
+	                     " AND (n.bucket = b.bucket OR n.bucket IS NULL) AND n.at_ms >= b.at_ms - 86400000"
+	                     " AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = b.partition_id"
+	                     " AND (n.log_offset > b.log_offset OR (n.log_offset = b.log_offset AND n.pair > b.pair)))"
+	                     " LIMIT " ROWS ") AS lifted ON d.at_ms = lifted.at_ms"
+	                     " AND d.partition_id = lifted.partition_id AND d.log_offset = lifted.log_offset"
+	                     " AND d.pair = lifted.pair");
+	return remove_rows(mysql, &sql, more, error);
+}
+
+/*
+ * One step of what is to be done to partitions with blocks whose end is ahead. What lifts a block goes after it, or the
+ * block would hold. In the end what stays is in one partition.
+ */
+static enum weir_status empty(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
+                              struct weir_error *error)
+{
+	struct weir_text sql = {0};
+	enum weir_status status = remove_lifted(mysql, names, now_ms, more, error);
+	if (status != WEIR_OK || *more)
+		return status;
+	weir_text_puts(&sql, "DELETE FROM decision_history PARTITION (");
+	put_names(&sql, names);
+	weir_text_printf(&sql, ") WHERE NOT (" UNTIL_AHEAD ") LIMIT " ROWS, now_ms);
+	status = remove_rows(mysql, &sql, more, error);
+	if (status != WEIR_OK || *more || names->count == 1)
+		return status;
+	weir_text_puts(&sql, "ALTER TABLE decision_history REORGANIZE PARTITION ");
+	put_names(&sql, names);
+	weir_text_puts(&sql, " INTO (PARTITION ");
+	name_partition(&sql, names->upper_ms);
+	weir_text_printf(&sql, " VALUES LESS THAN (%" PRId64 "))", names->upper_ms);
+	return run(mysql, &sql, error);
+}
+
+/* ---- a table ---- */
+
+/* What is too old as a whole goes. @param more  set: not all of it has */
+static enum weir_status drop_old(struct weir_mysql *mysql, enum weir_archive_table table, const struct bounds *bounds,
+                                 int64_t keep_ms, int64_t now_ms, bool *more, struct weir_error *error)
+{
+	struct names old = {.count = 0}, emptied = {.count = 0};
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < bounds->count && bounds->upper_ms[i] <= now_ms - keep_ms && status == WEIR_OK; i++) {
+		bool ahead = false;
+		if (table == WEIR_ARCHIVE_DECISIONS)
+			status = has_ahead(mysql, bounds->upper_ms[i], now_ms, &ahead, error);
+		add_name(ahead ? &emptied : &old, bounds->upper_ms[i]);
+	}
+	if (status == WEIR_OK && old.count > 0) {
+		struct weir_text sql = {0};
+		weir_text_printf(&sql, "ALTER TABLE %s DROP PARTITION ", weir_archive_names[table].table);
+		put_names(&sql, &old);
+		status = run(mysql, &sql, error);
+	}
+	if (status == WEIR_OK && emptied.count > 0)
+		status = empty(mysql, &emptied, now_ms, more, error);
+	weir_text_deinit(&old.text);
+	weir_text_deinit(&emptied.text);
+	return status;
+}
+
+static enum weir_status keep_table(struct weir_store *store, enum weir_archive_table table, int64_t keep_ms,
+                                   int64_t now_ms, bool *more, struct weir_error *error)
 {
 	struct weir_mysql *mysql = weir_store_mysql(store)->mysql;
+	const char *name = weir_archive_names[table].table;
 	struct bounds bounds;
 	int64_t days = keep_ms > 0 && keep_ms <= DAILY_UP_TO_DAYS * (int64_t)WEIR_DAY_MS ? 1 : LONG_SPAN_DAYS;
 	uint64_t connection = weir_mysql_connection(mysql);
-	enum weir_status status = read_bounds(store, name->table, &bounds, error);
+	enum weir_status status = read_bounds(store, name, &bounds, error);
 	if (status == WEIR_OK && weir_mysql_connection(mysql) != connection)
 		status = weir_fail(error, WEIR_IO, "%s: the connection was lost, and the lock with it", weir_mysql_name(mysql));
 	if (status == WEIR_OK)
-		status = make_ahead(mysql, name->table, &bounds, days * WEIR_DAY_MS, now_ms, error);
+		status = make_ahead(mysql, name, &bounds, days * WEIR_DAY_MS, now_ms, error);
 	if (status == WEIR_OK && keep_ms > 0)
-		status = drop_old(mysql, name->table, &bounds, now_ms - keep_ms, error);
+		status = drop_old(mysql, table, &bounds, keep_ms, now_ms, more, error);
 	free(bounds.upper_ms);
 	return status;
 }
 
 /* A name is the server's, not the database's, and 64 characters at most; MySQL 9.6 has no md5() any more. */
 #define LOCK "concat('weir.keep ', left(sha2(database(), 256), 32))"
+
+/* Whoever wants a table's partitions to change waits for all that reads it, and all that comes later waits for him. */
+#define LOCK_WAIT "SET SESSION lock_wait_timeout = 1"
 
 enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms[WEIR_ARCHIVE_TABLES], int64_t now_ms,
                                  bool *more, struct weir_error *error)
@@ -124,8 +244,20 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 		status = weir_mysql_number(mysql, "SELECT get_lock(" LOCK ", 0)", &locked, error);
 	if (status == WEIR_END || (status == WEIR_OK && locked == 0))
 		return WEIR_AGAIN; /* another archiver is about it, or what became of a call of ours that took too long */
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES && status == WEIR_OK; i++)
-		status = keep_table(store, &weir_archive_names[i], keep_ms[i], now_ms, error);
+	uint64_t connection = weir_mysql_connection(mysql);
+	if (status == WEIR_OK)
+		status = weir_mysql_run(mysql, LOCK_WAIT, error);
+	/* A table that somebody reads for long does not hold up the others. */
+	for (int i = 0; i < WEIR_ARCHIVE_TABLES && weir_mysql_connection(mysql) == connection; i++) {
+		struct weir_error words;
+		bool table_more = false;
+		enum weir_status kept = keep_table(store, (enum weir_archive_table)i, keep_ms[i], now_ms, &table_more, &words);
+		*more |= table_more;
+		if (kept != WEIR_OK && status == WEIR_OK) {
+			status = kept;
+			*error = words;
+		}
+	}
 	if (status == WEIR_OK) {
 		enum weir_status ignored = weir_mysql_run(mysql, "DO release_lock(" LOCK ")", NULL);
 		(void)ignored; /* the connection's end releases it too, a little later */

@@ -12,21 +12,39 @@
 
 #include <stdio.h>
 
-enum { REMOVE_ROWS = 100000, WALK_BUCKETS = 5000, WALK_ROWS = 10000 };
+enum { REMOVE_ROWS = 10000, WALK_BUCKETS = 5000, WALK_ROWS = 10000 };
 
-static enum weir_status remove_oldest(struct weir_database *database, const struct weir_archive_name *name,
-                                      int64_t before_ms, bool *more, struct weir_error *error)
+/* Keys of the tables whose key begins with the time, or whose rows are few: they have no row numbers to limit by. */
+static const char *const keys[WEIR_ARCHIVE_TABLES] = {
+	[WEIR_ARCHIVE_DAILY] = "day_ms, zone_id, bucket",
+	[WEIR_ARCHIVE_TOTALS] = "zone_id, hour_ms, partition_id",
+	[WEIR_ARCHIVE_DECISIONS] = "at_ms, partition_id, log_offset, pair",
+	[WEIR_ARCHIVE_SHADOW] = "at_ms, partition_id, log_offset, pair",
+};
+
+/* A block that holds stays, however old it is: who is blocked is read from these rows. ?2 is now. */
+static const char holds[] =
+	" AND NOT (until_ms > ?2 AND action = 'block' AND mode = 'enforce'"
+	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone"
+	" AND (n.bucket = d.bucket OR n.bucket IS NULL) AND n.at_ms >= d.at_ms - 86400000" /* as whoever reads them does */
+	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"
+	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair))))";
+
+static enum weir_status remove_oldest(struct weir_database *database, enum weir_archive_table table, int64_t before_ms,
+                                      int64_t now_ms, bool *more, struct weir_error *error)
 {
-	char sql[256];
+	char sql[1024];
 	int columns, rows = 0;
-	/* These tables have no row numbers to limit by: what is oldest goes, up to the time of the last of so many. */
+	const char *name = weir_archive_names[table].table, *key = keys[table];
 	snprintf(sql, sizeof sql,
-	         "DELETE FROM %s WHERE %s < min(?1, coalesce((SELECT %s + 1 FROM %s WHERE %s < ?1 ORDER BY %s"
-	         " LIMIT 1 OFFSET %d), ?1))",
-	         name->table, name->time, name->time, name->table, name->time, name->time, REMOVE_ROWS);
+	         "DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s AS d WHERE %s < ?1 AND ?2 = ?2%s ORDER BY %s LIMIT %d)",
+	         name, key, key, name, weir_archive_names[table].time, table == WEIR_ARCHIVE_DECISIONS ? holds : "", key,
+	         REMOVE_ROWS);
 	struct weir_statement *statement = weir_database_prepare(database, sql, &columns);
-	if (statement != NULL)
+	if (statement != NULL) {
 		weir_statement_number(statement, 1, (uint64_t)before_ms);
+		weir_statement_number(statement, 2, (uint64_t)now_ms);
+	}
 	enum weir_status status = weir_statement_run(database, statement, &rows, error);
 	weir_statement_free(statement);
 	*more = rows >= REMOVE_ROWS;
@@ -118,7 +136,7 @@ enum weir_status weir_store_keep(struct weir_store *base, const int64_t keep_ms[
 		if (i == WEIR_ARCHIVE_HOURLY || i == WEIR_ARCHIVE_EVENTS)
 			status = walk_step(store, i, before_ms, &is_more, error);
 		else
-			status = remove_oldest(store->database, &weir_archive_names[i], before_ms, &is_more, error);
+			status = remove_oldest(store->database, (enum weir_archive_table)i, before_ms, now_ms, &is_more, error);
 		status = weir_database_end(store->database, status, error);
 		if (status != WEIR_OK)
 			return status;
