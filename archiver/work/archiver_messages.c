@@ -199,7 +199,8 @@ void archiver_take_messages(struct archiver *archiver, const struct weir_message
 		atomic_store_explicit(&archiver->stats.oldest_ms.value, (uint64_t)weir_monotonic_ms(), memory_order_relaxed);
 }
 
-static void receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms, archiver_take *take)
+/* @return whether there may be more at once */
+static bool receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms, archiver_take *take)
 {
 	struct weir_message messages[MESSAGES];
 	struct weir_error error;
@@ -209,31 +210,34 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		/* The topic may no longer have what came before the gap, so that is stored first. The gap is reported again. */
 		if (!archiver_store(archiver)) {
 			nap();
-			return;
+			return false;
 		}
 		const struct ledger *ledger = archiver->partitions[messages[0].partition].ledger;
 		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, &error);
-		return;
+		return false;
 	}
 	if (status != WEIR_OK) {
 		archiver_bus_fails(archiver, &error);
 		nap();
-		return;
+		return false;
 	}
 	if (count > 0) { /* no messages are no sign that a fault is over: the brokers may not have been asked again yet */
 		weir_lasting_worked(&archiver->bus_fails);
 		weir_fault_over(&archiver->bus_fault, archiver->options.log, "archiver", "messages arrive again");
 	}
 	archiver_take_messages(archiver, messages, count, take);
+	return count == MESSAGES;
 }
 
 void archiver_receive(struct archiver *archiver, int timeout_ms)
 {
-	receive_from(archiver, archiver->judged, timeout_ms, take_judged);
+	/* Of topics that have much to catch up with no turn waits for another. */
+	(void)receive_from(archiver, archiver->judged, archiver->behind ? 0 : timeout_ms, take_judged);
+	archiver->behind = false;
 	if (!archiver->unsettled) /* storing at a gap in the first topic may have failed */
-		receive_from(archiver, archiver->decisions, 0, archiver_take_decision);
+		archiver->behind = receive_from(archiver, archiver->decisions, 0, archiver_take_decision);
 	if (!archiver->unsettled)
-		archiver_receive_shadow(archiver);
+		archiver->behind |= archiver_receive_shadow(archiver);
 }
 
 /* ---- positions ---- */

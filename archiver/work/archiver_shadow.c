@@ -211,7 +211,7 @@ static void begin_due(struct archiver *archiver)
 
 /* ---- messages ---- */
 
-void archiver_receive_shadow(struct archiver *archiver)
+bool archiver_receive_shadow(struct archiver *archiver)
 {
 	struct weir_message messages[MESSAGES];
 	struct weir_error error;
@@ -225,14 +225,15 @@ void archiver_receive_shadow(struct archiver *archiver)
 		status = ledger != NULL ? step_over(archiver, ledger, messages[0].offset, &error) : WEIR_OK;
 		if (status != WEIR_OK)
 			(void)take_failure(archiver, number, status, &error);
-		return;
+		return false;
 	}
 	if (status != WEIR_OK) {
 		fails(archiver, &error);
-		return;
+		return false;
 	}
 	for (size_t i = 0; i < count; i++)
 		archiver->partitions[messages[i].partition].shadow_refused = 0;
 	archiver_take_messages(archiver, messages, count, archiver_take_decision);
 	tell_over(archiver);
+	return count == MESSAGES;
 }

@@ -61,6 +61,7 @@ struct archiver {
 	int64_t gap_look_ms;         /* monotonic: when to check partitions at a gap again */
 	/* storing */
 	bool unsettled;           /* the last attempt failed, or got no answer: the same rows are retried, none are added */
+	bool behind;              /* a topic of decisions may have more at once */
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t ask_ms;           /* monotonic: while the store fails and nothing is to be stored, when to ask it again */
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
@@ -132,8 +133,12 @@ uint64_t *archiver_ends(struct archiver *archiver, struct weir_error *error);
 
 /* ---- archiver_shadow.c ---- */
 
-/** Takes messages from the topic of decisions in shadow mode, where it can be read. Does not wait for any. */
-void archiver_receive_shadow(struct archiver *archiver);
+/**
+ * Takes messages from the topic of decisions in shadow mode, where it can be read. Does not wait for any.
+ *
+ * @return whether there may be more at once
+ */
+bool archiver_receive_shadow(struct archiver *archiver);
 /** Stops reading them of a partition. */
 void archiver_leave_shadow(struct archiver *archiver, uint32_t partition);
 /** At the end: logs where they were not read up to `ends`, those of their topic by partition. */
