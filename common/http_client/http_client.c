@@ -98,6 +98,8 @@ static bool set_options(struct weir_http_client *client)
 	       curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)options->answer_ms) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	       /* Name servers that are silent are not waited for once it has taken too long, or is to stop. */
+	       curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_FILETIME, 1L) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, (long)options->path_as_is) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_USERAGENT, options->agent) == CURLE_OK &&

@@ -307,7 +307,8 @@ static struct checkpoint_job *next_job(struct checkpoint_io *io)
 		else if ((job = get(&io->soon)) == NULL)
 			job = get(&io->later);
 		if (job != NULL && is_behind(io, job)) {
-			wait_aside(io, job);
+			job->due_ms = io->last_due_ms; /* it comes behind all that wait, and so behind the one before it */
+			put(&io->waiting, job);
 		} else if (job != NULL || stopping) {
 			io->retried = due;
 			break;

@@ -38,8 +38,11 @@ static int by_name(const void *a, const void *b)
 static enum weir_status read_all(struct file_names *names, DIR *directory, const char *shown, struct weir_error *error)
 {
 	size_t capacity = 0;
-	errno = 0;
-	for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(directory);
+		if (entry == NULL)
+			break;
 		if (entry->d_type == DT_FIFO || entry->d_type == DT_SOCK || strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0)
 			continue;

@@ -313,9 +313,13 @@ static enum weir_status list_files(struct push_ids *ids, struct weir_error *erro
 	DIR *listing = opendir(ids->directory);
 	if (listing == NULL)
 		return weir_fail(error, WEIR_IO, "cannot list %s: %s", ids->directory, weir_errno_words(errno));
-	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+	for (;;) {
 		uint64_t number;
 		int used = 0;
+		errno = 0;
+		const struct dirent *entry = readdir(listing);
+		if (entry == NULL)
+			break;
 		if (sscanf(entry->d_name, "ids-%" SCNu64 "%n", &number, &used) != 1 || entry->d_name[used] != '\0' ||
 		    number == 0)
 			continue;
@@ -324,8 +328,10 @@ static enum weir_status list_files(struct push_ids *ids, struct weir_error *erro
 		if (number > ids->newest_file)
 			ids->newest_file = number;
 	}
+	int failed = errno;
 	closedir(listing);
-	return WEIR_OK;
+	return failed == 0 ? WEIR_OK
+	                   : weir_fail(error, WEIR_IO, "cannot list %s: %s", ids->directory, weir_errno_words(failed));
 }
 
 static void close_file(struct push_ids *ids)

@@ -61,13 +61,22 @@ enum weir_status weir_bus_segment_list(const char *directory, uint64_t **sequenc
 		return weir_fail(error, WEIR_IO, "cannot open directory %s: %s", directory, weir_errno_words(errno));
 	uint64_t *found = NULL;
 	uint32_t used = 0;
-	for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(listing);
+		if (entry == NULL)
+			break;
 		if (strspn(entry->d_name, "0123456789") != NAME_DIGITS || strcmp(entry->d_name + NAME_DIGITS, ".log") != 0)
 			continue;
 		found = weir_realloc(found, used + 1, sizeof *found);
 		found[used++] = strtoull(entry->d_name, NULL, 10);
 	}
+	int failed = errno;
 	closedir(listing);
+	if (failed != 0) { /* a file that was not seen would be begun anew by the next one of its number */
+		free(found);
+		return weir_fail(error, WEIR_IO, "cannot list directory %s: %s", directory, weir_errno_words(failed));
+	}
 	if (used > 0)
 		qsort(found, used, sizeof *found, compare_sequences);
 	*sequences = found;

@@ -128,8 +128,11 @@ static void *work(void *context)
 		if (poll(&ready, 1, STOP_POLL_MS) <= 0)
 			continue;
 		int fd = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				poll(NULL, 0, STOP_POLL_MS); /* else it is asked again at once: it stays readable */
 			continue;
+		}
 		serve(control, fd);
 		close(fd);
 	}
