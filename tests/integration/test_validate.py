@@ -641,6 +641,14 @@ def test_a_costly_window_is_said_with_what_helps(place):
     assert usual["bytes_seen_once"] <= 48 and usual["bytes_at_limits"] <= 96 + 12, usual
 
 
+def test_turns_that_are_no_whole_milliseconds_are_said(place):
+    def said(rate, window, burst):
+        return warnings(place, [zone("site", [{"algorithm": "gcra", "rate": rate, "window": window, "burst": burst}])])
+    assert "of 999, 500 pass in 1s" in said(999, "1s", 0)["zones[0].limits[0]"]
+    assert "of 2000, 1000 pass in 1s" in said(2000, "1s", 0)["zones[0].limits[0]"]
+    assert not said(999, "1s", 1) and not said(1000, "1s", 0) and not said(3, "1s", 0)
+
+
 def test_a_limit_that_another_keeps_from_being_reached_is_said(place):
     def unreached(*limits, **more):
         said = warnings(place, [zone("site", list(limits), **more)])

@@ -2,7 +2,7 @@
 /*
  * What a policy says and may not mean: a limit that another one keeps from ever
  * being reached, a block shorter than what the limit itself brings, windows
- * that cost kilobytes a user.
+ * that cost kilobytes a user, turns that are no whole milliseconds.
  *
  * "Never" is shown by a bound: how many events at most pass one limit in any
  * window of another. Only where blocked events are not counted does a limit
@@ -13,8 +13,9 @@
 #include "deploy/weir/validate/validate_report.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { COSTLY_BYTES = 1024 };
+enum { COSTLY_BYTES = 1024, LOST_PERCENT = 1 };
 
 /* Whether `limit` is never over where `other` is not; *most is what the other lets pass in its window. */
 static bool is_never_reached(const struct weir_limit *limit, const struct weir_limit *other, int64_t *most)
@@ -120,11 +121,35 @@ static void check_memory(struct validate_report *report, uint32_t number)
 	weir_text_deinit(&member);
 }
 
+/* Times are whole milliseconds: with no burst a turn lasts until the next one has begun. */
+static void check_turns(struct validate_report *report, uint32_t number)
+{
+	const struct weir_zone *zone = report->zones[number].zone;
+	char window[24];
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		const struct weir_limit *limit = &zone->limits[i];
+		if (strcmp(limit->algorithm->name, "gcra") != 0 || limit->burst > 0)
+			continue;
+		int64_t turn_ms = (limit->window_ms + limit->rate - 1) / limit->rate;
+		int64_t pass = (limit->window_ms + turn_ms - 1) / turn_ms;
+		if ((limit->rate - pass) * 100 <= limit->rate * LOST_PERCENT)
+			continue;
+		struct weir_text words = {0};
+		weir_text_printf(
+			&words,
+			"with a burst of 0 its turns are rounded up to whole milliseconds: of %lld, %lld pass in %s; a "
+			"burst of 1 evens that out",
+			(long long)limit->rate, (long long)pass, weir_format_duration(limit->window_ms, window, sizeof window));
+		warn_limit(report, number, i, &words);
+	}
+}
+
 void validate_limits(struct validate_report *report)
 {
 	for (uint32_t i = 0; i < report->zone_count; i++) {
 		check_reached(report, i);
 		check_block(report, i);
 		check_memory(report, i);
+		check_turns(report, i);
 	}
 }
