@@ -12,6 +12,8 @@
 #include "collector/source/source.h"
 #include "tests/unit/scratch.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -164,6 +166,74 @@ static void no_directory_is_no_file(void **state)
 	journal_files_deinit(&files);
 }
 
+static const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+
+static void make_machine(const char *directory, unsigned number, char path[PATH_MAX])
+{
+	assert_true(snprintf(path, PATH_MAX, "%s/%032x", directory, number) < PATH_MAX);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* The last machine's files come behind hundreds of the first's in the list, and another has none yet. */
+static void a_change_in_any_folder_is_seen(void **state)
+{
+	enum { MANY = 300 };
+	const char *directory = *state;
+	char first[PATH_MAX], last[PATH_MAX], none[PATH_MAX], name[32];
+	make_machine(directory, 1, first);
+	make_machine(directory, 2, last);
+	make_machine(directory, 3, none);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof name, "system@%u.journal", i);
+		put_file(first, name, 1, 2 * i + 1, 2 * i + 2);
+	}
+	put_file(last, "system.journal", 2, 1, 2);
+	const char *const folders[] = {directory, first, last, none};
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(utimensat(AT_FDCWD, folders[i], long_ago, 0), 0);
+
+	struct journal_files files;
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_false(journal_files_scan(&files));
+	put_file(last, "system@a.journal", 2, 3, 4);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, MANY + 2);
+	assert_int_equal(utimensat(AT_FDCWD, last, long_ago, 0), 0);
+	assert_true(journal_files_scan(&files));
+	assert_false(journal_files_scan(&files));
+	put_file(none, "system.journal", 3, 1, 2);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, MANY + 3);
+
+	/* and what no time tells of is found a while later */
+	assert_int_equal(utimensat(AT_FDCWD, none, long_ago, 0), 0);
+	assert_true(journal_files_scan(&files));
+	put_file(first, "user-1000.journal", 4, 1, 2);
+	assert_int_equal(utimensat(AT_FDCWD, first, long_ago, 0), 0);
+	assert_false(journal_files_scan(&files));
+	files.scanned_ms -= JOURNAL_RESCAN_MS;
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, MANY + 4);
+	journal_files_deinit(&files);
+}
+
+static void more_folders_than_are_looked_at_are_told(void **state)
+{
+	const char *directory = *state;
+	char path[PATH_MAX];
+	struct journal_files files;
+	for (unsigned i = 1; i < JOURNAL_FOLDERS_MAX; i++)
+		make_machine(directory, i, path);
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_string_equal(files.problem, "");
+	make_machine(directory, JOURNAL_FOLDERS_MAX, path);
+	assert_true(journal_files_scan(&files));
+	assert_non_null(strstr(files.problem, "more than 1024 folders"));
+	journal_files_deinit(&files);
+}
+
 static enum weir_status try_source(const char *config, struct weir_error *error)
 {
 	struct weir_json_document *document;
@@ -210,6 +280,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_follow_one_another_by_their_numbers, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(names_that_share_an_id_are_apart, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(no_directory_is_no_file, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_change_in_any_folder_is_seen, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(more_folders_than_are_looked_at_are_told, scratch_setup, scratch_teardown),
 		cmocka_unit_test(wrong_configurations_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  *
  * A scan opens every file. So it is done only when a directory has changed, or while some file has no entry yet, and
  * may get its first. A directory's modification time has a coarse tick: another change may follow within the same tick.
+ * Nor do all changes show in it, as a clock may be set back: so a scan is also done now and then.
  */
 #include "collector/source/journal/journal_files.h"
 
@@ -14,13 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIRECTORIES_MAX = 256, MACHINE_ID_BYTES = 32, SETTLED_MS = 2000 };
+enum { MACHINE_ID_BYTES = 32, SETTLED_MS = 2000 };
 
 static uint64_t read_le64(const uint8_t *at)
 {
@@ -79,22 +81,49 @@ static void clear(struct journal_files *files)
 {
 	for (size_t i = 0; i < files->count; i++)
 		free(files->list[i].path);
-	files->count = files->empty = 0;
+	for (size_t i = 0; i < files->folder_count; i++)
+		free(files->folders[i]);
+	files->count = files->folder_count = files->empty = 0;
 }
 
 void journal_files_deinit(struct journal_files *files)
 {
 	clear(files);
 	free(files->list);
+	free(files->folders);
 	for (size_t i = 0; i < files->directory_count; i++)
 		free(files->directories[i]);
 	free(files->directories);
 }
 
-static void state_problem(struct journal_files *files, const char *path, int reason)
+/* The first of a scan is kept. */
+static void WEIR_PRINTF(2, 3) state_problem(struct journal_files *files, const char *format, ...)
 {
-	if (files->problem[0] == '\0')
-		snprintf(files->problem, sizeof files->problem, "cannot read %.120s: %s", path, weir_errno_words(reason));
+	va_list arguments;
+	if (files->problem[0] != '\0')
+		return;
+	va_start(arguments, format);
+	vsnprintf(files->problem, sizeof files->problem, format, arguments);
+	va_end(arguments);
+}
+
+static void state_unreadable(struct journal_files *files, const char *path, int reason)
+{
+	state_problem(files, "cannot read %.120s: %s", path, weir_errno_words(reason));
+}
+
+/* Keeps a folder, to look whether it changes; also one that is not there yet. */
+static void keep_folder(struct journal_files *files, const char *path)
+{
+	if (files->folder_count == JOURNAL_FOLDERS_MAX) {
+		state_problem(files,
+		              "there are more than %d folders: what is new in the others is found after up to %d s: give some "
+		              "of them a source of their own",
+		              JOURNAL_FOLDERS_MAX, JOURNAL_RESCAN_MS / 1000);
+		return;
+	}
+	files->folders = weir_realloc(files->folders, files->folder_count + 1, sizeof(char *));
+	files->folders[files->folder_count++] = weir_copy(path, strlen(path));
 }
 
 static void add_file(struct journal_files *files, const char *path)
@@ -105,7 +134,7 @@ static void add_file(struct journal_files *files, const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		if (errno != ENOENT) /* ENOENT: it was just renamed or removed, and another scan follows */
-			state_problem(files, path, errno);
+			state_unreadable(files, path, errno);
 		return;
 	}
 	bool known =
@@ -134,10 +163,11 @@ static bool ends_with(const char *name, const char *end)
 /* Adds a directory's files. @param below  also those of subdirectories whose names are machine ids */
 static void scan_directory(struct journal_files *files, const char *directory, bool below)
 {
+	keep_folder(files, directory);
 	DIR *open_directory = opendir(directory);
 	if (open_directory == NULL) {
 		if (errno != ENOENT)
-			state_problem(files, directory, errno);
+			state_unreadable(files, directory, errno);
 		return;
 	}
 	char path[PATH_MAX];
@@ -147,11 +177,8 @@ static void scan_directory(struct journal_files *files, const char *directory, b
 		if (ends_with(entry->d_name, ".journal") || ends_with(entry->d_name, ".journal~"))
 			add_file(files, path);
 		else if (below && strlen(entry->d_name) == MACHINE_ID_BYTES &&
-		         strspn(entry->d_name, "0123456789abcdef") == MACHINE_ID_BYTES) {
-			size_t before = files->count;
+		         strspn(entry->d_name, "0123456789abcdef") == MACHINE_ID_BYTES)
 			scan_directory(files, path, false);
-			files->empty += files->count == before;
-		}
 	}
 	closedir(open_directory);
 }
@@ -176,21 +203,12 @@ static void take_change(int64_t *newest_ns, const char *path)
 		*newest_ns = changed_ns;
 }
 
-/* The newest modification time of the directories, including subdirectories, which are found by the listed paths. */
+/* The newest modification time of the folders of the last scan. */
 static int64_t newest_change_ns(const struct journal_files *files)
 {
 	int64_t newest_ns = 0;
-	char path[PATH_MAX];
-	for (size_t i = 0; i < files->directory_count; i++)
-		take_change(&newest_ns, files->directories[i]);
-	for (size_t i = 0; files->below && i < files->count && i < DIRECTORIES_MAX; i++) {
-		snprintf(path, sizeof path, "%s", files->list[i].path);
-		char *slash = strrchr(path, '/');
-		if (slash != NULL && slash > path) {
-			*slash = '\0';
-			take_change(&newest_ns, path);
-		}
-	}
+	for (size_t i = 0; i < files->folder_count; i++)
+		take_change(&newest_ns, files->folders[i]);
 	return newest_ns;
 }
 
@@ -198,7 +216,8 @@ bool journal_files_scan(struct journal_files *files)
 {
 	int64_t now_ms = weir_wall_ms(), changed_ns = newest_change_ns(files);
 	bool settled = changed_ns / 1000000 < files->scanned_ms - SETTLED_MS && now_ms >= files->scanned_ms;
-	if (settled && changed_ns == files->changed_ns && files->empty == 0 && files->count > 0)
+	bool changed = !settled || changed_ns != files->changed_ns;
+	if (!changed && now_ms < files->scanned_ms + JOURNAL_RESCAN_MS && files->empty == 0 && files->count > 0)
 		return false;
 	clear(files);
 	files->problem[0] = '\0';

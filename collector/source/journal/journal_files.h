@@ -19,7 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JOURNAL_ID_BYTES = 16, JOURNAL_HEADER_BYTES = 208, JOURNAL_FILES_MAX = 16384 };
+enum {
+	JOURNAL_ID_BYTES = 16,
+	JOURNAL_HEADER_BYTES = 208,
+	JOURNAL_FILES_MAX = 16384,
+	JOURNAL_FOLDERS_MAX = 1024, /* whose changes are seen at once; others' are seen within JOURNAL_RESCAN_MS */
+	JOURNAL_RESCAN_MS = 30000,
+};
 
 struct journal_header {
 	uint8_t id[JOURNAL_ID_BYTES];
@@ -40,8 +46,10 @@ struct journal_files {
 	bool below;                  /* also scan subdirectories whose names are machine ids */
 	struct journal_listed *list; /* sorted by id, then by head; without files that have no entries */
 	size_t count;
-	uint32_t empty; /* files and directories that had no entry yet */
+	uint32_t empty; /* files that had no entry yet */
 	/* what the last scan saw, to tell whether another is due */
+	char **folders; /* the directories and those below them that it listed; owned */
+	size_t folder_count;
 	int64_t changed_ns;
 	int64_t scanned_ms; /* wall clock; 0: never */
 	char problem[200];  /* what could not be read; "": nothing */
