@@ -218,6 +218,39 @@ static void a_change_in_any_folder_is_seen(void **state)
 	journal_files_deinit(&files);
 }
 
+/* As the first entry of a file changes no folder, it is looked for soon, and of one that stays empty ever more rarely. */
+static void an_empty_file_is_looked_at_ever_more_rarely(void **state)
+{
+	const char *directory = *state;
+	struct journal_files files;
+	put_file(directory, "system.journal", 1, 1, 2);
+	put_file(directory, "foreign.journal", 2, 0, 0);
+	assert_int_equal(utimensat(AT_FDCWD, directory, long_ago, 0), 0);
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.empty, 1);
+	int scans = 0;
+	for (int64_t passed_ms = 0; passed_ms < 10 * JOURNAL_RESCAN_MS; passed_ms += 200) {
+		files.scanned_ms -= 200;
+		scans += journal_files_scan(&files);
+	}
+	assert_in_range(scans, 10, 20);
+	put_file(directory, "foreign.journal", 2, 1, 2);
+	files.scanned_ms -= JOURNAL_RESCAN_MS;
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, 2);
+
+	/* a change makes it likely again */
+	put_file(directory, "user-1000.journal", 3, 0, 0);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(utimensat(AT_FDCWD, directory, long_ago, 0), 0);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.empty, 1);
+	files.scanned_ms -= 200;
+	assert_true(journal_files_scan(&files));
+	journal_files_deinit(&files);
+}
+
 static void more_folders_than_are_looked_at_are_told(void **state)
 {
 	const char *directory = *state;
@@ -281,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_that_share_an_id_are_apart, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(no_directory_is_no_file, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_change_in_any_folder_is_seen, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(an_empty_file_is_looked_at_ever_more_rarely, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(more_folders_than_are_looked_at_are_told, scratch_setup, scratch_teardown),
 		cmocka_unit_test(wrong_configurations_are_refused),
 	};

@@ -2,9 +2,10 @@
 /*
  * Lists directories and reads the headers of the files in them.
  *
- * A scan opens every file. So it is done only when a directory has changed, or while some file has no entry yet, and
- * may get its first. A directory's modification time has a coarse tick: another change may follow within the same tick.
- * Nor do all changes show in it, as a clock may be set back: so a scan is also done now and then.
+ * A scan opens every file. So it is done only when a directory has changed, and now and then, as not all changes show in
+ * its modification time: a clock may be set back. That has a coarse tick, too: another change may follow within the same
+ * tick. While some file has no entry yet, and may get its first, scans follow soon upon a change, and then ever more rarely:
+ * a file that is none of a journal never gets one.
  */
 #include "collector/source/journal/journal_files.h"
 
@@ -22,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MACHINE_ID_BYTES = 32, SETTLED_MS = 2000 };
+enum { MACHINE_ID_BYTES = 32, SETTLED_MS = 2000, PAUSE_LEAST_MS = 200 };
 
 static uint64_t read_le64(const uint8_t *at)
 {
@@ -212,12 +213,22 @@ static int64_t newest_change_ns(const struct journal_files *files)
 	return newest_ns;
 }
 
+/* After a scan. @param changed  it was done because of a change */
+static int64_t next_pause_ms(const struct journal_files *files, bool changed)
+{
+	if (files->empty == 0 && files->count > 0)
+		return JOURNAL_RESCAN_MS;
+	if (changed)
+		return PAUSE_LEAST_MS;
+	return files->pause_ms < JOURNAL_RESCAN_MS / 2 ? 2 * files->pause_ms : JOURNAL_RESCAN_MS;
+}
+
 bool journal_files_scan(struct journal_files *files)
 {
 	int64_t now_ms = weir_wall_ms(), changed_ns = newest_change_ns(files);
 	bool settled = changed_ns / 1000000 < files->scanned_ms - SETTLED_MS && now_ms >= files->scanned_ms;
 	bool changed = !settled || changed_ns != files->changed_ns;
-	if (!changed && now_ms < files->scanned_ms + JOURNAL_RESCAN_MS && files->empty == 0 && files->count > 0)
+	if (!changed && now_ms < files->scanned_ms + files->pause_ms)
 		return false;
 	clear(files);
 	files->problem[0] = '\0';
@@ -227,6 +238,7 @@ bool journal_files_scan(struct journal_files *files)
 	if (files->count > 1)
 		qsort(files->list, files->count, sizeof *files->list, by_id_and_head);
 	files->changed_ns = newest_change_ns(files);
+	files->pause_ms = next_pause_ms(files, changed);
 	return true;
 }
 

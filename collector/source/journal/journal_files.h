@@ -52,6 +52,7 @@ struct journal_files {
 	size_t folder_count;
 	int64_t changed_ns;
 	int64_t scanned_ms; /* wall clock; 0: never */
+	int64_t pause_ms;   /* until the next scan, if no change is seen */
 	char problem[200];  /* what could not be read; "": nothing */
 };
 
