@@ -10,6 +10,7 @@
 
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source.h"
+#include "collector/source/source_memory.h"
 #include "tests/unit/scratch.h"
 
 #include <fcntl.h>
@@ -267,18 +268,97 @@ static void more_folders_than_are_looked_at_are_told(void **state)
 	journal_files_deinit(&files);
 }
 
-static enum weir_status try_source(const char *config, struct weir_error *error)
+static void more_files_than_are_listed_are_told(void **state)
+{
+	const char *directory = *state;
+	char name[32];
+	struct journal_files files;
+	for (unsigned i = 0; i <= JOURNAL_FILES_MAX; i++) {
+		snprintf(name, sizeof name, "system@%u.journal", i);
+		put_file(directory, name, 1, i + 1, i + 1);
+	}
+	journal_files_init(&files, directory);
+	assert_true(journal_files_scan(&files));
+	assert_int_equal(files.count, JOURNAL_FILES_MAX);
+	assert_non_null(strstr(files.problem, "more than 16384 files"));
+	journal_files_deinit(&files);
+}
+
+/* ---- the source ---- */
+
+/* @param source  set; freed by the caller */
+static enum weir_status make_source(const char *config, struct source_memory *memory, struct source **source,
+                                    struct weir_error *error)
 {
 	struct weir_json_document *document;
-	struct source *source;
 	assert_int_equal(weir_json_parse("config", config, strlen(config), &document, error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	struct source_context context = {.once = true};
-	enum weir_status status = source_new(&root, &context, &source, error);
-	if (status == WEIR_OK)
-		source->ops->free(source);
+	struct source_context context = {.once = true, .memory = memory};
+	enum weir_status status = source_new(&root, &context, source, error);
 	weir_json_document_free(document);
 	return status;
+}
+
+static enum weir_status try_source(const char *config, struct weir_error *error)
+{
+	struct source *source;
+	enum weir_status status = make_source(config, NULL, &source, error);
+	if (status == WEIR_OK)
+		source->ops->free(source);
+	return status;
+}
+
+static void require_journals(void)
+{
+	struct weir_error error = {.text = ""};
+	if (try_source("{\"type\":\"journal\",\"directory\":\"/nonexistent\"}", &error) == WEIR_OK)
+		return;
+	assert_non_null(strstr(error.text, "built without libsystemd"));
+	skip();
+}
+
+/* Expects so many streams of a directory, and the words of what is wrong with the source as a whole; "": nothing is. */
+static void expect_streams(const char *directory, struct source_memory *memory, size_t count, const char *words)
+{
+	enum { ROOM = 2048 };
+	static struct source_status statuses[ROOM];
+	struct weir_error error;
+	struct source_stream **streams;
+	struct source *source;
+	char config[512];
+	snprintf(config, sizeof config, "{\"type\":\"journal\",\"directory\":\"%s\"}", directory);
+	if (make_source(config, memory, &source, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	assert_int_equal(source->ops->streams(source, &streams), count);
+	size_t filled = source->ops->status(source, statuses, ROOM);
+	assert_int_equal(filled, count + (words[0] != '\0'));
+	if (words[0] != '\0')
+		assert_non_null(strstr(statuses[count].problem, words));
+	source->ops->free(source);
+}
+
+static void streams_that_are_not_read_are_told(void **state)
+{
+	enum { STREAMS = 1024 };
+	static const uint8_t id[SOURCE_ID_BYTES];
+	const char *directory = *state;
+	char name[32];
+	require_journals();
+	for (unsigned i = 0; i < STREAMS; i++) {
+		snprintf(name, sizeof name, "user-%u.journal", i);
+		put_file(directory, name, 1, i + 1, i + 1);
+	}
+	expect_streams(directory, NULL, STREAMS, "");
+	put_file(directory, "system.journal", 1, STREAMS + 1, STREAMS + 1);
+	expect_streams(directory, NULL, STREAMS, "more than 1024 streams");
+
+	struct source_memory *memory = source_memory_new(id);
+	for (unsigned i = 0; i + 1 < SOURCE_MEMORY_STREAMS_MAX; i++) {
+		snprintf(name, sizeof name, "/var/log/%u", i);
+		assert_non_null(source_memory_add(memory, name));
+	}
+	expect_streams(directory, memory, 1, "as many streams and logs as it can");
+	source_memory_free(memory);
 }
 
 static void wrong_configurations_are_refused(void **state)
@@ -296,11 +376,7 @@ static void wrong_configurations_are_refused(void **state)
 		{"{\"type\":\"file\",\"path\":\"journal:x\"}", "must not begin with \"journal:\""},
 	};
 	struct weir_error error = {.text = ""};
-	enum weir_status built_in = try_source("{\"type\":\"journal\",\"directory\":\"/nonexistent\"}", &error);
-	if (built_in != WEIR_OK) {
-		assert_non_null(strstr(error.text, "built without libsystemd"));
-		skip();
-	}
+	require_journals();
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		if (try_source(cases[i][0], &error) != WEIR_INVALID || strstr(error.text, cases[i][1]) == NULL)
 			fail_msg("%s: %s", cases[i][0], error.text);
@@ -316,6 +392,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_change_in_any_folder_is_seen, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(an_empty_file_is_looked_at_ever_more_rarely, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(more_folders_than_are_looked_at_are_told, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(more_files_than_are_listed_are_told, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(streams_that_are_not_read_are_told, scratch_setup, scratch_teardown),
 		cmocka_unit_test(wrong_configurations_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,8 +148,14 @@ static void add_file(struct journal_files *files, const char *path)
 		files->empty++;
 		return;
 	}
-	if (files->count == JOURNAL_FILES_MAX)
+	if (files->count == JOURNAL_FILES_MAX) {
+		state_problem(
+			files,
+			"there are more than %d files: the others are not read: give some folders a source of their own, or "
+			"let the journal keep fewer files",
+			JOURNAL_FILES_MAX);
 		return;
+	}
 	files->list = weir_realloc(files->list, files->count + 1, sizeof *files->list);
 	files->list[files->count++] = (struct journal_listed){
 		.path = weir_copy(path, strlen(path)), .device = about.st_dev, .inode = about.st_ino, .header = header};

@@ -125,7 +125,8 @@ static uint64_t newest_of(const struct journal_source *source, const struct jour
 	return newest;
 }
 
-static void state_whole(struct journal_source *source)
+/* @param unread  why some stream is not read; "": all are */
+static void state_whole(struct journal_source *source, const char *unread)
 {
 	pthread_mutex_lock(&source->mutex);
 	if (source->files.problem[0] != '\0')
@@ -135,30 +136,55 @@ static void state_whole(struct journal_source *source)
 		         source->files.directory_count == 1 ? ": " : "",
 		         source->files.directory_count == 1 ? source->files.directories[0] : "");
 	else
-		source->problem[0] = '\0';
+		snprintf(source->problem, sizeof source->problem, "%s", unread);
 	pthread_mutex_unlock(&source->mutex);
+}
+
+/*
+ * Finds, or makes, what is remembered of a listed file's stream. NULL: another source of the same name reads it, or the
+ * memory is full.
+ *
+ * @param skip    begin an unknown stream at its end
+ * @param unread  set if the memory is full
+ */
+static struct source_memory_stream *claim_record(struct journal_source *source, const struct journal_listed *listed,
+                                                 bool skip, const char **unread)
+{
+	char *name = stream_name(source, listed);
+	struct source_memory_stream *record = source_memory_find(source->memory, name);
+	bool known = record != NULL;
+	if (!known)
+		record = source_memory_add(source->memory, name);
+	free(name);
+	if (record == NULL)
+		*unread = "some streams are not read: the collector remembers as many streams and logs as it can: let another "
+				  "collector read some";
+	if (record == NULL || record->claimed)
+		return NULL;
+	if (!known && skip)
+		source_memory_acknowledge(source->memory, record, JOURNAL_POSITION_BASE + newest_of(source, listed));
+	record->forgotten_ns = weir_wall_ms() * 1000000; /* of a journal: when it was last seen */
+	return record;
 }
 
 /* Adds a stream for each id and name that has none yet. @param skip  begin unknown streams at their end */
 static void find_streams(struct journal_source *source, bool skip)
 {
-	for (size_t i = 0; i < source->files.count && source->stream_count < JOURNAL_STREAMS_MAX; i++) {
+	const char *unread = "";
+	for (size_t i = 0; i < source->files.count; i++) {
 		const struct journal_listed *listed = &source->files.list[i];
 		if (has_stream(source, listed))
 			continue;
-		char *name = stream_name(source, listed);
-		struct source_memory_stream *record = source_memory_find(source->memory, name);
-		bool known = record != NULL;
-		if (!known)
-			record = source_memory_add(source->memory, name);
-		free(name);
-		if (record == NULL || record->claimed)
-			continue; /* another source of the same name reads it, or the memory is full */
-		if (!known && skip)
-			source_memory_acknowledge(source->memory, record, JOURNAL_POSITION_BASE + newest_of(source, listed));
-		record->forgotten_ns = weir_wall_ms() * 1000000; /* of a journal: when it was last seen */
-		add_stream(source, record, listed);
+		if (source->stream_count == JOURNAL_STREAMS_MAX) {
+			unread = "there have been more than 1024 streams since the start, and the others are not read: give some "
+					 "folders a source of their own";
+			break;
+		}
+		struct source_memory_stream *record = claim_record(source, listed, skip, &unread);
+		if (record != NULL)
+			add_stream(source, record, listed);
 	}
+	state_whole(source, unread);
 }
 
 void journal_source_scan(struct journal_source *source, int64_t now_ms)
@@ -169,7 +195,6 @@ void journal_source_scan(struct journal_source *source, int64_t now_ms)
 	if (!journal_files_scan(&source->files))
 		return;
 	find_streams(source, false);
-	state_whole(source);
 }
 
 /* ---- the memory ---- */
@@ -346,7 +371,6 @@ static enum weir_status begin(struct journal_source *source, const struct weir_j
 		return weir_json_fail(config, error, "reads the same entries as another source: give each its own \"name\"");
 	bool known = is_known(source);
 	find_streams(source, !known && source->start == SOURCE_FROM_END && !source->once);
-	state_whole(source);
 	return source->once ? WEIR_OK : source_memory_save(source->memory, error);
 }
 
