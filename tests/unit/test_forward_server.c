@@ -5,6 +5,7 @@
 #include "common/bytes/hmac.h"
 #include "common/log/log.h"
 
+#include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <netinet/in.h>
@@ -25,6 +26,7 @@
 enum {
 	MIB = 1 << 20,
 	PATIENCE_S = 120,
+	CONNECTIONS = 64,
 	BEGINNERS = 6, /* more than have room for their messages */
 	HELO_BYTES = 65,
 	NONCE_AT = 16,
@@ -64,7 +66,7 @@ static void start(char *shared_key, bool tls)
 	                                 .socket = path,
 	                                 .shared_key = shared_key,
 	                                 .frame_most = 16 * MIB,
-	                                 .connections = 64,
+	                                 .connections = CONNECTIONS,
 	                                 .idle_ms = 600000,
 	                                 .spool_bytes = 64 * MIB};
 	if (tls)
@@ -201,6 +203,61 @@ static void who_does_not_know_the_key_gets_no_memory(void **state)
 	close(fd);
 	for (int i = 0; i < BEGINNERS; i++)
 		close(begun[i]);
+	stop();
+}
+
+/* Whether a connection is still open on the other side, as far as is known by now. */
+static bool is_open(int fd)
+{
+	char bytes[HELO_BYTES];
+	ssize_t got;
+	while ((got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+		;
+	return got < 0 && errno == EAGAIN;
+}
+
+static void who_does_not_know_the_key_keeps_nobody_out(void **state)
+{
+	(void)state;
+	char shared_key[] = "a secret";
+	int strangers[2 * CONNECTIONS], trusted[2];
+	start(shared_key, false);
+	trusted[0] = sender();
+	greet(trusted[0], shared_key);
+	for (int i = 0; i < 2 * CONNECTIONS; i++) {
+		strangers[i] = sender();
+		assert_int_equal(send(strangers[i], "\x96", 1, MSG_NOSIGNAL), 1); /* a PING begins so */
+	}
+	trusted[1] = sender();
+	greet(trusted[1], shared_key);
+	for (int i = 0; i < 2; i++)
+		send_large(trusted[i]);
+	struct forward_status status;
+	forward_server_status(server, &status);
+	assert_int_equal(status.refused, 0);
+	assert_non_null(strstr(status.problem, "one that has not shown that it knows the shared key was closed"));
+	for (int i = 0; i < 2; i++)
+		close(trusted[i]);
+	for (int i = 0; i < 2 * CONNECTIONS; i++)
+		close(strangers[i]);
+	stop();
+}
+
+static void who_sends_byte_by_byte_has_no_longer_to_say_who_it_is(void **state)
+{
+	(void)state;
+	enum { SAID_WITHIN_MS = 30000 };
+	char shared_key[] = "a secret";
+	start(shared_key, false);
+	int fd = sender();
+	int64_t begun_ms = weir_monotonic_ms();
+	(void)!send(fd, "\x96\xda\x10\x00", 4, MSG_NOSIGNAL); /* and 4096 bytes of its first member */
+	while (is_open(fd)) {
+		(void)!send(fd, "P", 1, MSG_NOSIGNAL);
+		usleep(100000);
+		assert_true(weir_monotonic_ms() - begun_ms < SAID_WITHIN_MS);
+	}
+	close(fd);
 	stop();
 }
 
@@ -499,9 +556,14 @@ static void no_connection_uses_up_what_all_have(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_does_not_know_the_key_gets_no_memory), TEST(who_begins_and_goes_silent_keeps_nobody_out_for_long),
-		TEST(what_tls_has_decrypted_does_not_wait),     TEST(what_a_reset_left_unread_has_not_arrived),
-		TEST(no_connection_uses_up_what_all_have),      TEST(who_does_not_read_acknowledgements_holds_no_memory),
+		TEST(who_does_not_know_the_key_gets_no_memory),
+		TEST(who_does_not_know_the_key_keeps_nobody_out),
+		TEST(who_sends_byte_by_byte_has_no_longer_to_say_who_it_is),
+		TEST(who_begins_and_goes_silent_keeps_nobody_out_for_long),
+		TEST(what_tls_has_decrypted_does_not_wait),
+		TEST(what_a_reset_left_unread_has_not_arrived),
+		TEST(no_connection_uses_up_what_all_have),
+		TEST(who_does_not_read_acknowledgements_holds_no_memory),
 		TEST(what_is_lost_at_a_stop_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

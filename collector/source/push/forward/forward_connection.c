@@ -24,7 +24,7 @@ struct forward_connection *forward_connection_new(int fd, struct weir_http_tls_s
 	struct forward_connection *connection = weir_alloc(1, sizeof *connection);
 	connection->fd = fd;
 	connection->frame_most = frame_most;
-	connection->heard_ms = connection->unread_ms = now_ms;
+	connection->accepted_ms = connection->heard_ms = connection->unread_ms = now_ms;
 	if (tls != NULL)
 		connection->tls = weir_tls_stream_new(tls, fd);
 	return connection;

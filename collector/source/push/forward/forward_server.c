@@ -25,7 +25,8 @@ enum {
 	ACCEPT_PAUSE_MS = 1000,
 	TURN_MS = 1000,               /* how often connections and certificates are looked at */
 	RETRY_MS = 50,                /* how soon a full spool is asked again */
-	PATIENCE_MS = 60000,          /* for more of a message that has begun, and for who has to say who it is */
+	PATIENCE_MS = 60000,          /* for more of a message that has begun */
+	LOGIN_MS = 10000,             /* from the beginning, to say who it is */
 	MESSAGE_PATIENCE_MS = 600000, /* for all of a message */
 	HURRIED_MS = 5000,            /* for more of one whose memory others wait for; PATIENCE_MS for all of it */
 	SILENT_LEAST_MS = 1000,
@@ -99,36 +100,48 @@ static bool is_idle(const struct forward_connection *connection)
 	       connection->out.length == 0;
 }
 
+/* Whether it may be closed for another: who has not said who it is has no claim, whatever it sends. */
+static bool makes_room(const struct forward_connection *connection, int64_t now_ms)
+{
+	char byte;
+	return !connection->trusted || (is_idle(connection) && now_ms - connection->heard_ms >= SILENT_LEAST_MS &&
+	                                recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0);
+}
+
 static bool goes_before(const struct forward_connection *one, const struct forward_connection *other)
 {
+	if (one->trusted != other->trusted)
+		return !one->trusted;
+	if (!one->trusted)
+		return one->accepted_ms < other->accepted_ms;
 	return one->spoke != other->spoke ? !one->spoke : one->heard_ms < other->heard_ms;
 }
 
-/* Closes the connection that has been silent longest. @return false: none has been for long enough */
-static bool make_room(struct forward_server *server, int64_t now_ms)
+/* Closes the connection that is least missed. @return what it is, in words; NULL: none may be closed */
+static const char *make_room(struct forward_server *server, int64_t now_ms)
 {
 	struct forward_connection *first = NULL;
 	for (size_t i = 0; i < server->count; i++) {
 		struct forward_connection *one = server->connections[i];
-		char byte;
-		if (is_idle(one) && now_ms - one->heard_ms >= SILENT_LEAST_MS && (first == NULL || goes_before(one, first)) &&
-		    recv(one->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
+		if ((first == NULL || goes_before(one, first)) && makes_room(one, now_ms))
 			first = one;
 	}
-	if (first != NULL)
-		close_connection(server, first);
-	return first != NULL;
+	if (first == NULL)
+		return NULL;
+	const char *words = first->trusted ? "the one silent longest was closed"
+	                                   : "one that has not shown that it knows the shared key was closed";
+	close_connection(server, first);
+	return words;
 }
 
 static void take_connection(struct forward_server *server, int fd, const char *peer, int64_t now_ms)
 {
 	if (server->count >= (size_t)server->config->connections) {
-		bool room = make_room(server, now_ms);
-		forward_add(server, &server->status.refused, !room);
+		const char *room = make_room(server, now_ms);
+		forward_add(server, &server->status.refused, room == NULL);
 		forward_say(server, "%lld connections are open: %s; raise \"connections\"",
-		            (long long)server->config->connections,
-		            room ? "the one silent longest was closed" : "further ones are refused");
-		if (!room) {
+		            (long long)server->config->connections, room != NULL ? room : "further ones are refused");
+		if (room == NULL) {
 			close(fd);
 			return;
 		}
@@ -282,11 +295,11 @@ static void serve_all(struct forward_server *server, int64_t now_ms)
 /* Whether a connection's time is over. */
 static bool is_over(const struct forward_server *server, const struct forward_connection *connection, int64_t now_ms)
 {
-	int64_t silent_ms = now_ms - connection->heard_ms;
 	if (connection->whole || connection->waiting > 0)
-		return false;                                      /* it is this side that lets it wait */
-	bool owes = connection->ended || !connection->trusted; /* its end, or to say who it is */
-	return silent_ms >= (owes ? PATIENCE_MS : server->config->idle_ms);
+		return false; /* it is this side that lets it wait */
+	if (!connection->trusted)
+		return now_ms - connection->accepted_ms >= LOGIN_MS;
+	return now_ms - connection->heard_ms >= (connection->ended ? PATIENCE_MS : server->config->idle_ms);
 }
 
 /* Whether a message takes too long to come. The favored one has all its time: so slow senders alone come to an end, too. */

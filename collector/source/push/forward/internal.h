@@ -112,10 +112,11 @@ struct forward_connection {
 	uint64_t sent, sent_seen; /* bytes of it, by now and at the look before */
 	int64_t unread_ms;        /* monotonic: since when no more of it was sent */
 	uint64_t waiting;         /* messages of it that the spool has and has not answered */
-	int64_t heard_ms;         /* monotonic */
-	int64_t begun_ms;         /* when the message that is not whole began; 0: none */
-	uint32_t watched;         /* epoll's events; 0: none */
-	size_t acks;              /* of it that forward_acks has */
+	int64_t accepted_ms;      /* monotonic */
+	int64_t heard_ms;
+	int64_t begun_ms; /* when the message that is not whole began; 0: none */
+	uint32_t watched; /* epoll's events; 0: none */
+	size_t acks;      /* of it that forward_acks has */
 	size_t place;
 };
 
