@@ -9,6 +9,7 @@
 #include "common/bytes/secret.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,7 +265,8 @@ static void take(struct http_call *call, const struct http_door *door)
 		refuse(call, door, 400, error.text);
 		return;
 	}
-	sem_wait(&call->source->decoders);
+	while (sem_wait(&call->source->decoders) != 0 && errno == EINTR)
+		; /* a signal came, and no place is taken yet */
 	unsigned refusal = decode(call, door, &error);
 	weir_text_deinit(&call->plain);
 	sem_post(&call->source->decoders);
