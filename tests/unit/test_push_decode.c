@@ -230,7 +230,7 @@ static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
 		struct weir_text body = {0}, got = {0}, said = {0};
 		struct weir_error error;
 		weir_text_puts(&body, "{\"resourceLogs\":[],\"a\\\"\":[");
-		for (int i = 0; i < 1 << 21; i++)
+		for (int i = 0; i < 1 << 18; i++)
 			weir_text_printf(&body, "%s%s", i > 0 ? "," : "", empty[kind]);
 		weir_text_puts(&body, "]}");
 		assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_FULL);
@@ -240,7 +240,7 @@ static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
 	struct weir_text many = {0}, none = {0}, nothing = {0};
 	struct weir_error why;
 	weir_text_puts(&many, "{\"resourceLogs\":[],\"a\":[1");
-	for (int i = 0; i <= 1 << 22; i++)
+	for (int i = 0; i <= 1 << 19; i++)
 		weir_text_puts(&many, ",1");
 	weir_text_puts(&many, "]}");
 	assert_int_equal(decode_otlp(weir_text_span(&many), SIZE_MAX, &none, &nothing, &why), WEIR_FULL);
@@ -250,11 +250,35 @@ static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
 	struct weir_text body = {0}, got = {0}, said = {0};
 	struct weir_error error;
 	weir_text_puts(&body, "{\"resourceLogs\":[],\"a\":\"\\\"");
-	for (int i = 0; i < 1 << 21; i++)
+	for (int i = 0; i < 1 << 18; i++)
 		weir_text_puts(&body, "[{");
 	weir_text_puts(&body, "\"}");
 	assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_OK);
 	weir_text_deinit(&body);
+}
+
+/* A body of the default max_body, of records that have mostly attributes. */
+static void a_long_document_may_have_more_parts(void **state)
+{
+	(void)state;
+	struct weir_text body = {0}, got = {0}, said = {0};
+	struct weir_error error;
+	weir_text_puts(&body, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}");
+	while (body.length < 16 << 20) {
+		weir_text_puts(
+			&body,
+			",{\"timeUnixNano\":\"1732173600123456789\",\"severityText\":\"INFO\",\"body\":{\"stringValue\":"
+			"\"GET /shop/basket HTTP/1.1\"},\"traceId\":\"4bf92f3577b34da6a3ce929d0e0e4736\",\"attributes\":[{}");
+		for (int i = 0; i < 20; i++)
+			weir_text_puts(&body, ",{\"key\":\"http.response.status_code\",\"value\":{\"stringValue\":\"200\"}}");
+		weir_text_puts(&body, "]}");
+	}
+	weir_text_puts(&body, "]}]}]}");
+	if (decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_text_deinit(&body);
+	weir_text_deinit(&got);
+	weir_text_deinit(&said);
 }
 
 int main(void)
@@ -269,6 +293,7 @@ int main(void)
 		cmocka_unit_test(journal_entries_become_objects),
 		cmocka_unit_test(a_small_body_does_not_become_any_number_of_bytes),
 		cmocka_unit_test(a_document_of_many_small_parts_is_not_made_a_tree),
+		cmocka_unit_test(a_long_document_may_have_more_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON documents: parsed by jansson, which bounds their depth, and written as lines. */
+/*
+ * JSON documents: parsed by jansson, which bounds their depth, and written as lines.
+ *
+ * A tree needs many times the bytes of its document, above all where that has nothing but small parts. So these are
+ * counted beforehand: a tree has 100 MB at most, or some twelve times its document's bytes.
+ */
 #include "collector/source/push/decode/decode_tree.h"
 
 #include <inttypes.h>
@@ -9,16 +14,20 @@
 enum {
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
-	NODES_MOST = 1 << 21,  /* objects and arrays of a document: an empty one of two bytes needs some two hundred */
-	VALUES_MOST = 1 << 22, /* that stand behind another in one: a text of two bytes needs some ninety */
+	NODES_LEAST = 1 << 18,  /* objects and arrays that any may have: an empty one of two bytes needs some two hundred */
+	VALUES_LEAST = 1 << 19, /* that stand behind another in one: a text of two bytes needs some ninety */
+	NODE_BYTES = 32,        /* a long document may have one for so many bytes: OTLP's have one for some forty */
+	VALUE_BYTES = 16,
 };
 
 /* 2000 to 2100. */
 static const int64_t LIKELY_FIRST_S = 946684800, LIKELY_END_S = 4102444800;
 
-/* Whether a document has no more values than there may be. */
-static bool has_few_values(struct weir_span body)
+/* Refuses a document that has more parts than it may have. */
+static enum weir_status count_parts(struct weir_span body, struct weir_error *error)
 {
+	uint32_t nodes_most = body.length / NODE_BYTES > NODES_LEAST ? body.length / NODE_BYTES : NODES_LEAST;
+	uint32_t values_most = body.length / VALUE_BYTES > VALUES_LEAST ? body.length / VALUE_BYTES : VALUES_LEAST;
 	uint32_t nodes = 0, values = 0;
 	bool in_string = false;
 	for (uint32_t i = 0; i < body.length; i++) {
@@ -32,17 +41,21 @@ static bool has_few_values(struct weir_span body)
 		else
 			nodes += byte == '{' || byte == '[';
 	}
-	return nodes <= NODES_MOST && values <= VALUES_MOST;
+	if (nodes <= nodes_most && values <= values_most)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_FULL,
+	                 "the body has more than %" PRIu32 " objects and arrays, or %" PRIu32
+	                 " values: send fewer events at once",
+	                 nodes_most, values_most);
 }
 
 enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree, struct weir_error *error)
 {
 	json_error_t why;
 	*tree = NULL;
-	if (!has_few_values(body))
-		return weir_fail(error, WEIR_FULL,
-		                 "the body has more than %d objects and arrays, or %d values: send fewer events at once",
-		                 NODES_MOST, VALUES_MOST);
+	enum weir_status status = count_parts(body, error);
+	if (status != WEIR_OK)
+		return status;
 	*tree = json_loadb(body.at, body.length, JSON_ALLOW_NUL, &why);
 	if (*tree == NULL)
 		return weir_fail(error, WEIR_INVALID, "the body is no JSON at byte %d: %s", why.position, why.text);
