@@ -64,6 +64,7 @@ struct webhdfs_answer {
 	struct weir_http_answer http;
 	char exception[WEBHDFS_WORDS_BYTES]; /* of one that is no 2xx */
 	char words[WEBHDFS_WORDS_BYTES];
+	const char *url; /* of the NameNode that was asked, borrowed of `urls`; NULL: none was */
 };
 
 void webhdfs_answer_deinit(struct webhdfs_answer *answer);

@@ -49,11 +49,12 @@ bool webhdfs_escape(struct webhdfs *kind, struct weir_text *text, struct weir_sp
 }
 
 /* "http://nn1:9870/webhdfs/v1/logs/a%20b?op=OPEN&user.name=weir", terminated. @return false: it is too long */
-static bool put_address(struct webhdfs *kind, const char *path, const char *query, struct weir_text *address)
+static bool put_address(struct webhdfs *kind, const char *url, const char *path, const char *query,
+                        struct weir_text *address)
 {
 	bool good = true;
 	weir_text_clear(address);
-	weir_text_printf(address, "%s/webhdfs/v1", kind->urls[kind->current]);
+	weir_text_printf(address, "%s/webhdfs/v1", url);
 	while (*path != '\0' && good) {
 		size_t length = strcspn(path, "/");
 		good = length <= WEBHDFS_NAME_MOST &&
@@ -141,14 +142,15 @@ static bool is_elsewhere(enum weir_status status, const struct webhdfs_answer *a
 	       strcmp(answer->exception, "RetriableException") == 0 || strcmp(answer->exception, "SafeModeException") == 0;
 }
 
+/* Asks the NameNode of answer->url. @param elsewhere  set: whether another may give what this one did not */
 static enum weir_status ask_one(struct webhdfs *kind, const char *path, const char *query, int fd, uint64_t most,
                                 struct webhdfs_answer *answer, bool *elsewhere, struct weir_error *error)
 {
 	struct weir_text address = {0};
 	char host[128];
-	show_host(kind->urls[kind->current], host);
+	show_host(answer->url, host);
 	*elsewhere = false;
-	if (!put_address(kind, path, query, &address)) {
+	if (!put_address(kind, answer->url, path, query, &address)) {
 		weir_text_deinit(&address);
 		return weir_fail(error, WEIR_INVALID, "a name is too long");
 	}
@@ -167,16 +169,17 @@ enum weir_status webhdfs_ask(struct webhdfs *kind, const char *path, const char 
 {
 	enum weir_status status = WEIR_IO;
 	bool elsewhere = true;
+	size_t asked = kind->current; /* others may move it meanwhile: each is asked once all the same */
 	for (size_t tries = 0; tries < kind->url_count && elsewhere && !atomic_load(&kind->stop); tries++) {
 		struct weir_error failure;
-		size_t was = kind->current;
+		answer->url = kind->urls[asked];
 		enum weir_status tried = ask_one(kind, path, query, fd, most, answer, &elsewhere, &failure);
 		/* That one is in standby says less than why the other does not answer. */
 		if (tries == 0 || strcmp(answer->exception, "StandbyException") != 0)
 			*error = failure;
 		status = tried;
 		if (elsewhere)
-			kind->current = (was + 1) % kind->url_count;
+			kind->current = asked = (asked + 1) % kind->url_count;
 	}
 	if (elsewhere && kind->url_count > 1)
 		weir_error_prefix(error, "no NameNode of %zu serves", kind->url_count);

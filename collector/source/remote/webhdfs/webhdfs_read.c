@@ -59,15 +59,16 @@ static char *without_offset(const char *location)
 }
 
 /* A login page, or an address in clear of one that was asked by TLS, is no DataNode. */
-static enum weir_status check_location(const struct webhdfs *kind, const char *location, struct weir_error *error)
+static enum weir_status check_location(const struct webhdfs_answer *answer, struct weir_error *error)
 {
+	const char *location = answer->http.location;
 	const char *host = strstr(location, "://");
 	host = host != NULL ? host + 3 : location;
 	int length = (int)strcspn(host, "/?");
 	if (strstr(location, "/webhdfs/v1/") == NULL || strchr(location, '?') == NULL)
 		return weir_fail(error, WEIR_IO, "the NameNode redirects to %.*s, which is no address of a DataNode",
 		                 length < 100 ? length : 100, host);
-	if (strncmp(kind->urls[kind->current], "https:", 6) == 0 && strncmp(location, "https:", 6) != 0)
+	if (strncmp(answer->url, "https:", 6) == 0 && strncmp(location, "https:", 6) != 0)
 		return weir_fail(error, WEIR_IO, "the NameNode redirects from TLS to %.*s in clear",
 		                 length < 100 ? length : 100, host);
 	return WEIR_OK;
@@ -83,7 +84,7 @@ static enum weir_status find(struct webhdfs *kind, uint64_t id, char **address, 
 	if (status == WEIR_OK && answer.http.code < 300) {
 		kind->direct = true;
 	} else if (status == WEIR_OK) {
-		status = check_location(kind, answer.http.location, error);
+		status = check_location(&answer, error);
 		if (status == WEIR_OK) {
 			*address = without_offset(answer.http.location);
 			keep(kind, id, weir_copy(*address, strlen(*address)));
