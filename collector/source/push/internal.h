@@ -71,6 +71,7 @@ struct push_spool {
 	struct push_appends away;  /* sent and not delivered, in the order of sending */
 	struct push_appends twins; /* with an id that one of those has */
 	int64_t settle_ms;         /* when it may settle again */
+	bool settle_failed;        /* the last attempt failed: the next waits, whoever hurries */
 	char name[96];
 	const struct weir_log *log;
 	struct weir_fault full;

@@ -329,6 +329,7 @@ static void settle(struct push_spool *spool)
 		status = push_ids_save_ends(spool->ids, now_ms, &error);
 	if (status != WEIR_OK)
 		state_problem(spool, error.text);
+	spool->settle_failed = !saved;
 	if (!saved)
 		return;
 	pthread_mutex_lock(&spool->mutex);
@@ -347,15 +348,21 @@ static bool has_to_settle(const struct push_spool *spool)
 	return spool->acknowledged > spool->settled || push_ids_unsaved_ends(spool->ids);
 }
 
+/* How long it is until it may settle; 0 or less: it may. The caller holds the mutex. */
+static int64_t settle_wait_ms(const struct push_spool *spool)
+{
+	return spool->hurry && !spool->settle_failed ? 0 : spool->settle_ms - weir_monotonic_ms();
+}
+
 /* How long nothing has to be done unless something comes. The caller holds the mutex. */
 static int idle_ms(const struct push_spool *spool)
 {
-	int64_t due_ms = spool->settle_ms - weir_monotonic_ms();
+	int64_t due_ms = settle_wait_ms(spool);
 	int64_t most_ms = spool->away.first != NULL ? DISK_MS : SETTLE_MS;
 	if (spool->queue.first != NULL || spool->stopping)
 		return spool->away.first != NULL && spool->queue.first == NULL ? DISK_MS : 0;
 	if (has_to_settle(spool) && due_ms < most_ms)
-		most_ms = due_ms > 0 && !spool->hurry ? due_ms : 0;
+		most_ms = due_ms > 0 ? due_ms : 0;
 	return (int)most_ms;
 }
 
@@ -374,8 +381,7 @@ static bool wait_for_work(struct push_spool *spool, struct push_appends *round, 
 	(void)poll(&work, 1, wait_ms);
 	weir_wake_clear(spool->work);
 	pthread_mutex_lock(&spool->mutex);
-	bool due = spool->settle_ms <= weir_monotonic_ms() || spool->hurry || spool->stopping;
-	*settles = due && has_to_settle(spool);
+	*settles = (settle_wait_ms(spool) <= 0 || spool->stopping) && has_to_settle(spool);
 	*round = (struct push_appends){NULL, NULL};
 	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
 		push_last(round, pop_first(&spool->queue));
