@@ -267,6 +267,14 @@ void link_server_stop(struct link_server *server)
 	link_loop_wake(&server->loop);
 }
 
+void link_server_end(struct link_server *server)
+{
+	for (struct link_connection *at = server->connections; at != NULL; at = at->next) {
+		at->dead = true;
+		link_close(&at->link);
+	}
+}
+
 void link_server_free(struct link_server *server)
 {
 	if (server == NULL)
@@ -296,6 +304,11 @@ static void stop(void *context)
 	link_server_stop(context);
 }
 
+static void end(void *context)
+{
+	link_server_end(context);
+}
+
 static void free_server(void *context)
 {
 	link_server_free(context);
@@ -308,5 +321,6 @@ struct check_surface link_server_surface(struct link_server *server)
 	                              .serve = serve,
 	                              .answered = answered,
 	                              .stop = stop,
+	                              .end = end,
 	                              .free = free_server};
 }

@@ -128,6 +128,8 @@ void link_server_turn(struct link_server *server, int timeout_ms);
 void link_server_answered(struct link_server *server, const struct check_answer *answer);
 /** Takes no connection and no question any more; connections end as soon as what they asked is answered. */
 void link_server_stop(struct link_server *server);
+/** Closes the connections that are left. It may only be freed afterwards. */
+void link_server_end(struct link_server *server);
 /** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
 void link_server_free(struct link_server *server);
 /** The server as a surface, which is freed by its free(). */

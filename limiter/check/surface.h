@@ -17,6 +17,8 @@ struct check_surface {
 	void (*answered)(void *context, const struct check_answer *answer);
 	/** Takes no new connection, and asks no more. serve() and answered() go on, so that what was asked is answered. */
 	void (*stop)(void *context);
+	/** Ends what is still open: who waits there for an answer sees that none comes. Only its figures are read afterwards. */
+	void (*end)(void *context);
 	/** Frees it. Nothing is called afterwards. */
 	void (*free)(void *context);
 };

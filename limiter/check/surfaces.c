@@ -180,6 +180,13 @@ static void stop(void *context)
 		surfaces->members[i].surface.stop(surfaces->members[i].surface.context);
 }
 
+static void end(void *context)
+{
+	struct surfaces *surfaces = context;
+	for (uint32_t i = 0; i < surfaces->count; i++)
+		surfaces->members[i].surface.end(surfaces->members[i].surface.context);
+}
+
 static void free_all(void *context)
 {
 	surfaces_free(context);
@@ -192,5 +199,6 @@ struct check_surface surfaces_all(struct surfaces *surfaces)
 	                              .serve = serve,
 	                              .answered = answered,
 	                              .stop = stop,
+	                              .end = end,
 	                              .free = free_all};
 }

@@ -424,3 +424,12 @@ void checking_stop(struct checking *checking)
 	checking->stopped = true;
 	checking->answering->surface.stop(checking->answering->surface.context);
 }
+
+void checking_end(struct checking *checking)
+{
+	if (!checking_is_on(checking))
+		return;
+	checking_step(checking);
+	checking_serve(checking);
+	checking->answering->surface.end(checking->answering->surface.context);
+}

@@ -47,5 +47,7 @@ void checking_serve(struct checking *checking);
 void checking_step(struct checking *checking);
 /** The worker ends: nothing more is asked. */
 void checking_stop(struct checking *checking);
+/** It has ended: what was answered is written, and who still waits for an answer sees that none comes. */
+void checking_end(struct checking *checking);
 
 #endif

@@ -262,6 +262,7 @@ static void *work(void *context)
 	if (atomic_load(&worker->core.asked) == WORKER_DRAINING)
 		drain(worker);
 	leave(worker);
+	checking_end(&worker->checking); /* the process' end may take longer: others leave, and the group is left */
 	worker_refresh(worker, true);
 	atomic_store(&worker->ended, true);
 	return NULL;

@@ -3,6 +3,7 @@
 """What a crash can forget of answers that did not wait for the log: what the gauge says, and no more is answered after half a second."""
 
 import os
+import signal
 import sys
 import time
 
@@ -101,6 +102,27 @@ def test_what_is_durable_waits_beside_what_is_not(place):
             servers.part("resume", "kafka")
             one.until(lambda: not isinstance(ask(raw, "WEIR.CHECK", "ann", "safe"), str), "it is answered again")
         assert one.stop() == 0, one.said()[-2000:]
+
+
+def test_nobody_waits_at_one_that_ends(place):
+    """One without a partition has nothing to leave, but for the group, whose coordinator does not answer: that takes seconds."""
+    with cluster.own(parent=place.directory) as servers, \
+            Roles(place, servers, [zone("site", [sliding(LIMIT, "1h")])], **{**SECTIONS, "bus": {"partitions": 1}}) as roles:
+        roles.apply()
+        both = [limiter(roles, f"limiter-{number}") for number in range(2)]
+        until_answered(both)
+        both[0].until(lambda: sum(one.value("weir_limiter_partitions", state="live") for one in both) == 1, "one has it")
+        (spare,) = [one for one in both if one.value("weir_limiter_partitions", state="live") == 0]
+        servers.part("pause", "kafka")
+        with Raw(spare.checks) as raw:
+            begun_s = time.monotonic()
+            spare.run.signal(signal.SIGTERM)
+            assert raw.take(1) == b""
+            assert time.monotonic() - begun_s < MOST_S and spare.run.code() is None, spare.said()[-2000:]
+        servers.part("resume", "kafka")
+        assert spare.run.wait(2 * PATIENCE_S) == 0, spare.said()[-2000:]
+        for one in both:
+            assert one is spare or one.stop() == 0, one.said()[-2000:]
 
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ static enum weir_status open_desk(void *context, uint32_t worker, const struct c
 	                                  .serve = serve,
 	                                  .answered = be_answered_late,
 	                                  .stop = stop_serving,
+	                                  .end = stop_serving,
 	                                  .free = leave_desk};
 	return WEIR_OK;
 }
@@ -184,9 +185,8 @@ static uint64_t call(struct callers *callers, uint32_t desk_number, const char *
 
 static struct check_answer answer_of(struct callers *callers, uint64_t number)
 {
-	struct call *call = &callers->calls[number];
-	AWAIT(call->answered);
-	return call->answer;
+	AWAIT(callers->calls[number].answered);
+	return callers->calls[number].answer;
 }
 
 /* Calls, or looks, until it is passed or blocked. */
