@@ -108,18 +108,17 @@ static void put_names(struct weir_text *sql, const struct names *names)
 #define UNTIL_AHEAD "until_ms > %" PRId64 " AND action = 'block' AND mode = 'enforce'"
 #define ROWS "10000"
 
-static enum weir_status has_ahead(struct weir_mysql *mysql, int64_t upper_ms, int64_t now_ms, bool *has,
-                                  struct weir_error *error)
+/* How many rows of partitions are blocks whose end is ahead, or are none. */
+static enum weir_status count_rows(struct weir_mysql *mysql, const struct names *names, bool ahead, int64_t now_ms,
+                                   uint64_t *count, struct weir_error *error)
 {
 	struct weir_text sql = {0};
-	uint64_t count = 0;
 	weir_text_puts(&sql, "SELECT COUNT(*) FROM decision_history PARTITION (");
-	name_partition(&sql, upper_ms);
-	weir_text_printf(&sql, ") WHERE " UNTIL_AHEAD, now_ms);
+	put_names(&sql, names);
+	weir_text_printf(&sql, ahead ? ") WHERE " UNTIL_AHEAD : ") WHERE NOT (" UNTIL_AHEAD ")", now_ms);
 	weir_text_append(&sql, "", 1);
-	enum weir_status status = weir_mysql_number(mysql, sql.at, &count, error);
+	enum weir_status status = weir_mysql_number(mysql, sql.at, count, error);
 	weir_text_deinit(&sql);
-	*has = count > 0;
 	return status;
 }
 
@@ -135,6 +134,13 @@ static enum weir_status remove_rows(struct weir_mysql *mysql, struct weir_text *
 	return status;
 }
 
+/* Whether a later decision is of the same key, or of all its partition's, as of a removed zone. */
+#define LATER(bucket)                                                                                 \
+	"EXISTS (SELECT 1 FROM decision_history AS n FORCE INDEX (decision_bucket) WHERE n.zone = b.zone" \
+	" AND n.bucket " bucket " AND n.at_ms >= b.at_ms - 86400000" /* as whoever reads them does */     \
+	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = b.partition_id"          \
+	" AND (n.log_offset > b.log_offset OR (n.log_offset = b.log_offset AND n.pair > b.pair)))"
+
 /* Blocks whose end is ahead, but which something came behind that lifts them, or stands for them. */
 static enum weir_status remove_lifted(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
                                       struct weir_error *error)
@@ -144,32 +150,22 @@ static enum weir_status remove_lifted(struct weir_mysql *mysql, const struct nam
 	                     " FROM decision_history PARTITION (");
 	put_names(&sql, names);
 	weir_text_printf(&sql, ") AS b WHERE " UNTIL_AHEAD, now_ms);
-	/* A day, as whoever reads them has it: a decision's time may be a little behind that of the one before it. */
-	weir_text_puts(&sql, " AND EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = b.zone"
-	                     " AND (n.bucket = b.bucket OR n.bucket IS NULL) AND n.at_ms >= b.at_ms - 86400000"
-	                     " AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = b.partition_id"
-	                     " AND (n.log_offset > b.log_offset OR (n.log_offset = b.log_offset AND n.pair > b.pair)))"
-	                     " LIMIT " ROWS ") AS lifted ON d.at_ms = lifted.at_ms"
-	                     " AND d.partition_id = lifted.partition_id AND d.log_offset = lifted.log_offset"
-	                     " AND d.pair = lifted.pair");
+	weir_text_puts(&sql, " AND (" LATER("= b.bucket") " OR " LATER(
+							 "IS NULL") ") LIMIT " ROWS
+	                                    ") AS lifted ON d.at_ms = lifted.at_ms AND d.partition_id = lifted.partition_id"
+	                                    " AND d.log_offset = lifted.log_offset AND d.pair = lifted.pair");
 	return remove_rows(mysql, &sql, more, error);
 }
 
-/*
- * One step of what is to be done to partitions with blocks whose end is ahead. What lifts a block goes after it, or the
- * block would hold. In the end what stays is in one partition.
- */
-static enum weir_status empty(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
-                              struct weir_error *error)
+/* A step of removing the other rows; in the end what stays is in one partition. */
+static enum weir_status remove_others(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
+                                      struct weir_error *error)
 {
 	struct weir_text sql = {0};
-	enum weir_status status = remove_lifted(mysql, names, now_ms, more, error);
-	if (status != WEIR_OK || *more)
-		return status;
 	weir_text_puts(&sql, "DELETE FROM decision_history PARTITION (");
 	put_names(&sql, names);
 	weir_text_printf(&sql, ") WHERE NOT (" UNTIL_AHEAD ") LIMIT " ROWS, now_ms);
-	status = remove_rows(mysql, &sql, more, error);
+	enum weir_status status = remove_rows(mysql, &sql, more, error);
 	if (status != WEIR_OK || *more || names->count == 1)
 		return status;
 	weir_text_puts(&sql, "ALTER TABLE decision_history REORGANIZE PARTITION ");
@@ -180,30 +176,63 @@ static enum weir_status empty(struct weir_mysql *mysql, const struct names *name
 	return run(mysql, &sql, error);
 }
 
+/*
+ * Before anything that is too old goes, the blocks go that it lifts, or they would hold. Where nothing is to go none does.
+ *
+ * @param kept  partitions with blocks whose end is ahead
+ */
+static enum weir_status prepare(struct weir_mysql *mysql, const struct names *kept, bool others_go, int64_t now_ms,
+                                bool *more, struct weir_error *error)
+{
+	uint64_t others = 0;
+	enum weir_status status = WEIR_OK;
+	if (kept->count == 0)
+		return WEIR_OK;
+	if (!others_go && kept->count == 1)
+		status = count_rows(mysql, kept, false, now_ms, &others, error);
+	if (status != WEIR_OK || (!others_go && kept->count == 1 && others == 0))
+		return status;
+	return remove_lifted(mysql, kept, now_ms, more, error);
+}
+
 /* ---- a table ---- */
 
-/* What is too old as a whole goes. @param more  set: not all of it has */
+/* What is too old, partition by partition: those that go as a whole, and those with blocks whose end is ahead. */
+static enum weir_status sort_old(struct weir_mysql *mysql, enum weir_archive_table table, const struct bounds *bounds,
+                                 int64_t before_ms, int64_t now_ms, struct names *old, struct names *kept,
+                                 struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < bounds->count && bounds->upper_ms[i] <= before_ms && status == WEIR_OK; i++) {
+		struct names one = {.count = 0};
+		uint64_t ahead = 0;
+		add_name(&one, bounds->upper_ms[i]);
+		if (table == WEIR_ARCHIVE_DECISIONS)
+			status = count_rows(mysql, &one, true, now_ms, &ahead, error);
+		weir_text_deinit(&one.text);
+		add_name(ahead > 0 ? kept : old, bounds->upper_ms[i]);
+	}
+	return status;
+}
+
+/* What is too old goes. @param more  set: not all of it has */
 static enum weir_status drop_old(struct weir_mysql *mysql, enum weir_archive_table table, const struct bounds *bounds,
                                  int64_t keep_ms, int64_t now_ms, bool *more, struct weir_error *error)
 {
-	struct names old = {.count = 0}, emptied = {.count = 0};
-	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < bounds->count && bounds->upper_ms[i] <= now_ms - keep_ms && status == WEIR_OK; i++) {
-		bool ahead = false;
-		if (table == WEIR_ARCHIVE_DECISIONS)
-			status = has_ahead(mysql, bounds->upper_ms[i], now_ms, &ahead, error);
-		add_name(ahead ? &emptied : &old, bounds->upper_ms[i]);
-	}
-	if (status == WEIR_OK && old.count > 0) {
+	struct names old = {.count = 0}, kept = {.count = 0};
+	enum weir_status status = sort_old(mysql, table, bounds, now_ms - keep_ms, now_ms, &old, &kept, error);
+	if (status == WEIR_OK)
+		status = prepare(mysql, &kept, old.count > 0, now_ms, more, error);
+	if (status == WEIR_OK && !*more && old.count > 0) {
 		struct weir_text sql = {0};
 		weir_text_printf(&sql, "ALTER TABLE %s DROP PARTITION ", weir_archive_names[table].table);
 		put_names(&sql, &old);
 		status = run(mysql, &sql, error);
 	}
-	if (status == WEIR_OK && emptied.count > 0)
-		status = empty(mysql, &emptied, now_ms, more, error);
+	if (status == WEIR_OK && !*more && kept.count > 0)
+		status = remove_others(mysql, &kept, now_ms, more, error);
 	weir_text_deinit(&old.text);
-	weir_text_deinit(&emptied.text);
+	weir_text_deinit(&kept.text);
 	return status;
 }
 
@@ -247,8 +276,9 @@ enum weir_status weir_mysql_keep(struct weir_store *store, const int64_t keep_ms
 	uint64_t connection = weir_mysql_connection(mysql);
 	if (status == WEIR_OK)
 		status = weir_mysql_run(mysql, LOCK_WAIT, error);
+	bool ready = status == WEIR_OK;
 	/* A table that somebody reads for long does not hold up the others. */
-	for (int i = 0; i < WEIR_ARCHIVE_TABLES && weir_mysql_connection(mysql) == connection; i++) {
+	for (int i = 0; i < WEIR_ARCHIVE_TABLES && ready && weir_mysql_connection(mysql) == connection; i++) {
 		struct weir_error words;
 		bool table_more = false;
 		enum weir_status kept = keep_table(store, (enum weir_archive_table)i, keep_ms[i], now_ms, &table_more, &words);
