@@ -56,7 +56,8 @@ struct one_set {
 	bool flush;            /* the next transaction empties it first */
 	bool overlaps;         /* something was left out for a network that is there */
 	bool refused;          /* something may not be there, though it was told, since the last copy */
-	bool room;             /* something has ended since: what was left out as it was full may be taken */
+	bool crowded;          /* something was left out as it was full, or may have been, since the last copy */
+	bool room;             /* something has ended since: it may be taken now */
 	bool copying;          /* all of it is being written */
 	bool copy_wanted;      /* a change to a network was refused */
 	bool well;             /* it was looked at during this change, or copy */
@@ -205,7 +206,13 @@ static void leave_out(struct nft_target *nft, struct one_set *set, size_t count)
 {
 	weir_counter_add(&nft->target.unfit, count);
 	set->overlaps |= set->set.interval;
-	set->refused |= !set->set.interval || set->set.most > 0;
+	set->refused |= !set->set.interval;
+}
+
+static void leave_out_for_room(struct nft_target *nft, struct one_set *set, size_t count)
+{
+	leave_out(nft, set, count);
+	set->refused = set->crowded = true;
 }
 
 /* Whether it ends here, as it is to stop: before a set is emptied, or when it takes too long to fill it again. */
@@ -228,9 +235,12 @@ static enum weir_status take_refusal(struct nft_target *nft, struct one_set *set
 	set->well = true;
 	if (element == NULL)
 		return WEIR_OK;
+	set->crowded |= set->set.most > 0;
 	set->full |= set->set.most > 0 && (set->copying || !set->set.interval); /* a copy has no overlaps to refuse */
 	if (element->network.prefix < 128 && !set->copying)
 		set->copy_wanted = true;
+	else if (set->full)
+		leave_out_for_room(nft, set, 1);
 	else
 		leave_out(nft, set, 1);
 	return WEIR_OK;
@@ -243,7 +253,7 @@ static enum weir_status change_in_halves(struct nft_target *nft, struct one_set 
 	if (ends_here(nft, set))
 		return weir_fail(error, WEIR_IO, "stopped before the set %s was complete", set->name);
 	if (set->full && !set->elements[from].told) {
-		leave_out(nft, set, count);
+		leave_out_for_room(nft, set, count);
 		return WEIR_OK;
 	}
 	enum weir_status status = change(nft, set, from, count, now_ms, error);
@@ -356,14 +366,14 @@ static void leave_out_overlaps(struct nft_target *nft, struct one_set *set)
 static enum weir_status copy_set(struct nft_target *nft, struct one_set *set, int64_t now_ms, struct weir_error *error)
 {
 	set->sample = (struct element){0};
-	set->overlaps = set->refused = set->room = set->full = set->well = false;
+	set->overlaps = set->refused = set->crowded = set->room = set->full = set->well = false;
 	set->flush = set->copying = true;
 	leave_each_once(set);
 	if (set->set.interval && set->count > 0)
 		leave_out_overlaps(nft, set);
 	put_in_order_of_stay(set);
 	if (!set->set.interval && set->set.most > 0 && set->count > set->set.most) {
-		leave_out(nft, set, set->count - set->set.most);
+		leave_out_for_room(nft, set, set->count - set->set.most);
 		set->count = set->set.most;
 	}
 	enum weir_status status = change_in_halves(nft, set, 0, set->count, now_ms, error);
@@ -411,7 +421,7 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 		if (gone && (changes[i]->state != BLOCK_ENDED || block_entry_was_cut(changes[i]))) /* that the kernel does */
 			(void)take_key(nft, key, changes[i]->by_operator, 0, true);
 		for (size_t j = 0; j < nft->set_count && gone; j++) {
-			nft->sets[j].room |= nft->sets[j].set.most > 0 && nft->sets[j].refused;
+			nft->sets[j].room |= nft->sets[j].crowded;
 			/* A network; or an address that the set may have under another of its spellings. */
 			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) &&
 			        (network.prefix < 128 || changes[i]->state != BLOCK_ENDED);

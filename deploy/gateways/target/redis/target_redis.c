@@ -24,7 +24,8 @@
 
 enum {
 	CHECK_MS = 1000,
-	EVICTION_CHECKS = 10, /* of which one asks what was evicted: each may be a copy */
+	EVICTION_CHECKS = 10,       /* of which one asks what was evicted */
+	EVICTION_CHECKS_MOST = 640, /* and as rarely while it goes on evicting, as each is a copy */
 	CONNECT_TIMEOUT_MS = 5000,
 	PIPELINE = 512, /* commands sent before their answers are taken */
 	SHA_BYTES = 41,
@@ -47,7 +48,8 @@ struct redis_target {
 	char shas[REDIS_SCRIPT_COUNT][SHA_BYTES];
 	char marker[32];
 	unsigned waiting; /* answers that were not taken yet */
-	unsigned checks;  /* since it was asked what it has evicted */
+	unsigned checks;  /* until it is asked what it has evicted */
+	unsigned pause;   /* of them between two such asks; 0: it was not asked yet */
 	uint64_t evicted; /* keys, when the last copy began; UINT64_MAX: it did not say */
 	uint32_t partitions;
 	struct weir_text block_key, lift_key;
@@ -362,11 +364,19 @@ static enum weir_status ask_evicted(struct redis_target *redis, uint64_t *evicte
 static enum weir_status look_for_evicted(struct redis_target *redis, struct weir_error *error)
 {
 	uint64_t before = redis->evicted, now;
-	if (++redis->checks < EVICTION_CHECKS)
+	if (redis->checks > 0) {
+		redis->checks--;
 		return WEIR_OK;
-	redis->checks = 0;
+	}
 	enum weir_status status = ask_evicted(redis, &now, error);
-	if (status == WEIR_OK && before != UINT64_MAX && now != UINT64_MAX && now > before)
+	bool grew = status == WEIR_OK && before != UINT64_MAX && now != UINT64_MAX && now > before;
+	if (!grew || redis->pause == 0)
+		redis->pause = EVICTION_CHECKS;
+	else if (redis->pause < EVICTION_CHECKS_MOST)
+		redis->pause *= 2;
+	redis->checks = redis->pause;
+	redis->evicted = now; /* which may have been set back */
+	if (grew)
 		return weir_fail(error, WEIR_AGAIN,
 		                 "Redis has evicted %llu keys, and blocks may be among them: set its maxmemory-policy to "
 		                 "noeviction, or keep blocks in a Redis of their own",
