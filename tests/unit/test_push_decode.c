@@ -270,7 +270,8 @@ static void a_long_document_may_have_more_parts(void **state)
 			",{\"timeUnixNano\":\"1732173600123456789\",\"severityText\":\"INFO\",\"body\":{\"stringValue\":"
 			"\"GET /shop/basket HTTP/1.1\"},\"traceId\":\"4bf92f3577b34da6a3ce929d0e0e4736\",\"attributes\":[{}");
 		for (int i = 0; i < 20; i++)
-			weir_text_puts(&body, ",{\"key\":\"http.response.status_code\",\"value\":{\"stringValue\":\"200\"}}");
+			weir_text_puts(&body, i % 2 == 0 ? ",{\"key\":\"http.method\",\"value\":{\"stringValue\":\"GET\"}}"
+			                                 : ",{\"key\":\"pid\",\"value\":{\"intValue\":\"12\"}}");
 		weir_text_puts(&body, "]}");
 	}
 	weir_text_puts(&body, "]}]}]}");

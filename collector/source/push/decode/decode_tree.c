@@ -3,7 +3,7 @@
  * JSON documents: parsed by jansson, which bounds their depth, and written as lines.
  *
  * A tree needs many times the bytes of its document, above all where that has nothing but small parts. So these are
- * counted beforehand: a tree has 100 MB at most, or some twelve times its document's bytes.
+ * counted beforehand: a tree has 100 MB at most, or some eighteen times its document's bytes, up to 800 MB.
  */
 #include "collector/source/push/decode/decode_tree.h"
 
@@ -16,18 +16,25 @@ enum {
 	NS_PER_S = 1000000000,
 	NODES_LEAST = 1 << 18,  /* objects and arrays that any may have: an empty one of two bytes needs some two hundred */
 	VALUES_LEAST = 1 << 19, /* that stand behind another in one: a text of two bytes needs some ninety */
-	NODE_BYTES = 32,        /* a long document may have one for so many bytes: OTLP's have one for some forty */
-	VALUE_BYTES = 16,
+	NODES_MOST = 1 << 21,
+	VALUES_MOST = 1 << 22,
+	PART_BYTES = 16, /* a long document may have one of each for so many bytes: OTLP's have one for twenty and more */
 };
 
 /* 2000 to 2100. */
 static const int64_t LIKELY_FIRST_S = 946684800, LIKELY_END_S = 4102444800;
 
+static uint32_t most_of(struct weir_span body, uint32_t least, uint32_t most)
+{
+	uint32_t by_length = body.length / PART_BYTES;
+	return by_length < least ? least : by_length < most ? by_length : most;
+}
+
 /* Refuses a document that has more parts than it may have. */
 static enum weir_status count_parts(struct weir_span body, struct weir_error *error)
 {
-	uint32_t nodes_most = body.length / NODE_BYTES > NODES_LEAST ? body.length / NODE_BYTES : NODES_LEAST;
-	uint32_t values_most = body.length / VALUE_BYTES > VALUES_LEAST ? body.length / VALUE_BYTES : VALUES_LEAST;
+	uint32_t nodes_most = most_of(body, NODES_LEAST, NODES_MOST),
+			 values_most = most_of(body, VALUES_LEAST, VALUES_MOST);
 	uint32_t nodes = 0, values = 0;
 	bool in_string = false;
 	for (uint32_t i = 0; i < body.length; i++) {
