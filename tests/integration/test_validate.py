@@ -644,9 +644,11 @@ def test_a_costly_window_is_said_with_what_helps(place):
 def test_turns_that_are_no_whole_milliseconds_are_said(place):
     def said(rate, window, burst):
         return warnings(place, [zone("site", [{"algorithm": "gcra", "rate": rate, "window": window, "burst": burst}])])
-    assert "of 999, 500 pass in 1s" in said(999, "1s", 0)["zones[0].limits[0]"]
-    assert "of 2000, 1000 pass in 1s" in said(2000, "1s", 0)["zones[0].limits[0]"]
-    assert not said(999, "1s", 1) and not said(1000, "1s", 0) and not said(3, "1s", 0)
+    for rate, burst, words in ((999, 0, "of 999 only 500 pass in 1s; a burst of 1 evens"), (2000, 0, "only 1000 pass"),
+                               (5000, 1, "only 2000 pass in 1s; a burst of 5 evens"), (1667, 1, "only 1500 pass")):
+        assert words in said(rate, "1s", burst)["zones[0].limits[0]"], (rate, burst)
+    for rate, window, burst in ((999, "1s", 1), (1000, "1s", 0), (3, "1s", 0), (5000, "1s", 5), (999, "2s", 1), (100, "1m", 0)):
+        assert not said(rate, window, burst), (rate, window, burst)
 
 
 def test_a_limit_that_another_keeps_from_being_reached_is_said(place):

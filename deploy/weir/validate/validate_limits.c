@@ -15,7 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COSTLY_BYTES = 1024, LOST_PERCENT = 1 };
+enum {
+	COSTLY_BYTES = 1024,
+	LOST_PERCENT = 1,
+	LONG_MS = 100, /* a turn of it loses less */
+	TRIED_MS = 10000,
+};
 
 /* Whether `limit` is never over where `other` is not; *most is what the other lets pass in its window. */
 static bool is_never_reached(const struct weir_limit *limit, const struct weir_limit *other, int64_t *most)
@@ -121,25 +126,40 @@ static void check_memory(struct validate_report *report, uint32_t number)
 	weir_text_deinit(&member);
 }
 
-/* Times are whole milliseconds: with no burst a turn lasts until the next one has begun. */
+/* Of `rate` turns how many pass for one that asks in each millisecond, as time that nothing was free in is lost. */
+static int64_t turns_that_pass(const struct weir_limit *limit)
+{
+	int64_t most = (limit->burst + 1) * limit->window_ms, ahead = most, pass = 0;
+	for (int i = 0; i < TRIED_MS; i++) {
+		ahead = ahead > limit->rate ? ahead - limit->rate : 0;
+		int64_t now = (most - ahead) / limit->window_ms;
+		ahead += now * limit->window_ms;
+		pass += now;
+	}
+	return pass * limit->window_ms / TRIED_MS;
+}
+
+/* Times are whole milliseconds: without a burst of as many turns as one has, or of one, turns last longer than they say. */
 static void check_turns(struct validate_report *report, uint32_t number)
 {
 	const struct weir_zone *zone = report->zones[number].zone;
 	char window[24];
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		const struct weir_limit *limit = &zone->limits[i];
-		if (strcmp(limit->algorithm->name, "gcra") != 0 || limit->burst > 0)
+		int64_t burst = (limit->rate + limit->window_ms - 1) / limit->window_ms;
+		if (strcmp(limit->algorithm->name, "gcra") != 0 || limit->burst >= burst ||
+		    limit->window_ms / limit->rate >= LONG_MS)
 			continue;
-		int64_t turn_ms = (limit->window_ms + limit->rate - 1) / limit->rate;
-		int64_t pass = (limit->window_ms + turn_ms - 1) / turn_ms;
+		int64_t pass = turns_that_pass(limit);
 		if ((limit->rate - pass) * 100 <= limit->rate * LOST_PERCENT)
 			continue;
 		struct weir_text words = {0};
 		weir_text_printf(
 			&words,
-			"with a burst of 0 its turns are rounded up to whole milliseconds: of %lld, %lld pass in %s; a "
-			"burst of 1 evens that out",
-			(long long)limit->rate, (long long)pass, weir_format_duration(limit->window_ms, window, sizeof window));
+			"its turns end with whole milliseconds, and with a burst of %lld of %lld only %lld pass in %s; a "
+			"burst of %lld evens that out",
+			(long long)limit->burst, (long long)limit->rate, (long long)pass,
+			weir_format_duration(limit->window_ms, window, sizeof window), (long long)burst);
 		warn_limit(report, number, i, &words);
 	}
 }
