@@ -111,6 +111,7 @@ static bool set_options(struct weir_http_client *client)
 	       (options->stall_ms == 0 ||
 	        (curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
 	         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)((options->stall_ms + 999) / 1000)) == CURLE_OK)) &&
+	       (!options->any_host || curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK) &&
 	       (!options->cookies || curl_easy_setopt(curl, CURLOPT_COOKIEFILE, "") == CURLE_OK) &&
 	       (options->ca_file == NULL || curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca_file) == CURLE_OK);
 }

@@ -24,6 +24,7 @@ struct weir_http_client_options {
 	size_t body_most_bytes;        /* of an answer */
 	const char *agent;             /* borrowed, as all here, until the client is freed */
 	const char *ca_file;           /* certificates that are trusted in place of the system's; NULL */
+	bool any_host;                 /* one of ca_file's may be of another host: that of a server of this machine */
 	int64_t stall_ms;              /* gives up where no byte comes for so long; 0: only answer_ms counts */
 	bool cookies;                  /* keeps those that servers set, and shows them again: as SPNEGO's session needs */
 	bool path_as_is;               /* "/../" and "/./" in a path are sent as they stand */

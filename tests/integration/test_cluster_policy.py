@@ -150,6 +150,8 @@ def test_a_policy_whose_tests_fail_is_not_put_in_force(place):
         assert done.code() == 0 and versions() == [1, 2], done.said()
         done = place.run("policy", "show", "--config", place.path("new.json"), "--require", tests)
         assert done.code() == USAGE and "--require is for apply" in done.said(), done.said()
+        done = place.run("policy", "apply", "--config", place.path("new.json"), "--version", "1")
+        assert done.code() == USAGE and "--version is for show, diff and rollback" in done.said(), done.said()
 
 
 def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):

@@ -469,6 +469,19 @@ def test_certificates(place):
 
 # ---- on one machine ----
 
+def test_pages_whose_certificate_is_of_another_name(place):
+    """As of a machine that the world knows by its name: here it is asked at 127.0.0.1."""
+    files = make_certificates(place, "site", 30, "DNS:weir.example")
+    port, log = free_port(), place.write("access.log", "")
+    sections = {"zones": ZONES, "sources": [{"type": "file", "path": log, "follow": True, "format": {"type": "json"}}],
+                "listen": {"http": f"*:{port}", "certificate": files["cert"], "key": files["key"]}}
+    doctor = Doctor(place, sections, "--state", place.path("state"))
+    weir = place.start("run", "--config", doctor.config, "--state", place.path("state"), "--decisions", place.path("decisions"))
+    until(lambda: "following" in weir.said(), "it runs", running=weir)
+    until(lambda: not [one for one in doctor.ask()[1]["findings"] if one["check"] == "pages"], "its page is read", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_run_on_one_machine(place):
     """Its state, its page, its gateway, its disk."""
     log = place.write("log", "".join(burst("ann", 40)))

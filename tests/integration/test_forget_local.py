@@ -174,6 +174,21 @@ def test_keys_of_more_fields_go_too(place):
     assert "--zone" in place.run("explain", "--state", state).said()
 
 
+def test_a_key_goes_whatever_the_order_of_its_fields(place):
+    """The same values, in a zone that has them the other way round; also where the archive knows no such key."""
+    limits = [{"algorithm": "sliding_window", "rate": 2, "window": "1m"}]
+    zones = [{"name": "login", "key": ["ip", "path"], "limits": limits}, {"name": "turned", "key": ["path", "ip"], "limits": limits}]
+    log = place.write("log", requests(4))
+    config = place.config(zones, [source(log, follow=False)], archiver={"enabled": True})
+    state = place.path("once")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("decisions"))
+    before = set(buckets(state, "count_daily"))
+    words = place.good("forget", "203.0.113.5", "/login", "--state", state).out().decode()
+    assert "login  203.0.113.5|/login" in words and "turned  /login|203.0.113.5" in words, words
+    assert before - set(buckets(state, "count_daily")) == {"203.0.113.5|/login", "/login|203.0.113.5"}, words
+    assert "turned  /none|203.0.113.5" in place.good("forget", "203.0.113.5", "/none", "--state", state).out().decode()
+
+
 def test_keys_that_nobody_can_find_are_named(place):
     """Hashes do not say what is in them; without an archive nobody has a list of keys."""
     log = place.write("log", requests(4))

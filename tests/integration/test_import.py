@@ -697,7 +697,9 @@ detection: {selection: {sc-status: [401, 403], cs-method: POST}, condition: sele
 ---
 {title: soon, correlation: {type: event_count, rules: [base], timespan: soon, condition: {gt: 5}}}
 ---
-{title: once, correlation: {type: event_count, rules: [base], timespan: 1m, condition: {gte: 1}}}
+{title: once, correlation: {type: event_count, rules: [base], group-by: [c-ip], timespan: 1m, condition: {gte: 1}}}
+---
+{title: everyone, correlation: {type: event_count, rules: [base], timespan: 1m, condition: {gte: 9}}}
 ---
 {title: named, correlation: {type: event_count, rules: [base], aliases: {a: {base: b}}, timespan: 1m, condition: {gt: 1}}}
 ---
@@ -717,7 +719,7 @@ detection: {selection: {sc-status: [401, 403], cs-method: POST}, condition: sele
 ---
 {title: several, detection: {s: {a: 1}, t: {b: 1}, timeframe: 1m, condition: [s | count() > 5, t]}}
 ---
-{title: absent, detection: {s: {a: ~}, _t: {b: 1}, timeframe: 1m, condition: all of them | count() > 5}}
+{title: absent, detection: {s: {a: ~}, _t: {b: 1}, timeframe: 1m, condition: all of them | count() by b > 5}}
 """
 
 
@@ -784,12 +786,12 @@ def test_sigma_explains_itself(place):
     told = place.run("import", "sigma", "--json", place.write("odd.yml", ODD_RULES))
     assert told.code() == 1, told.said()
     found = json.loads(told.out())
-    assert found["counts"] == {"whole": 1, "part": 2, "none": 14, "not_enabled": 1}, found["counts"]
+    assert found["counts"] == {"whole": 1, "part": 2, "none": 15, "not_enabled": 1}, found["counts"]
     notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
     for name, words in (("web", "letters in either case"), ("distinct", "counts distinct values"),
                         ("temporal", "events of several rules together"), ("nobody", "the rule that it counts is not there"),
                         ("few", "what is too much: gt and gte: lt"), ("soon", "expected a time"),
-                        ("once", "alerts with the first event"), ("named", "has no counterpart: aliases"),
+                        ("once", "alerts with the first event"), ("everyone", "would be everyone's: name fields in: group-by"), ("named", "has no counterpart: aliases"),
                         ("re", "no such modifier: re"), ("words", "searches whole events for words"),
                         ("either", 'no "or" of several fields'), ("or", "selections that all hold"),
                         ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events"),

@@ -418,6 +418,7 @@ def test_what_cannot_be_done_is_refused_in_words(place):
         (("block", "ann", "--zone", "pair"), "takes 2 values (user, path), not 1"),
         (("block", "ann", "--unti", "1"), "did you mean --until?"),
         (("block", "ann", "--until", "2020-01-01T00:00:00Z"), "past"),
+        (("allow", "ann", "--until", "2020-01-01T00:00:00Z"), "past"),
         (("block", "ann", "--until", "tomorrow"), "2026-11-22T10:00:00Z"),
         (("block", "ann", "--for", "1 hour"), "duration"),
         (("block", "ann", "--for", "1h", "--until", "2050-01-01T00:00:00Z"), "not both"),

@@ -5,6 +5,7 @@
 import grp
 import json
 import os
+import signal
 import shlex
 import shutil
 import sys
@@ -148,6 +149,20 @@ def test_what_nginx_refuses_is_put_back(place):
     before = setting.tree()
     done = setting.run("--apply")
     assert done.code() == 1 and "a_word_that_nginx" in done.said() and "as it was before" in done.said(), done.said()
+    assert setting.tree() == before and not os.path.exists(setting.list)
+
+
+def test_who_interrupts_it_finds_all_as_it_was(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    os.chmod(place.write("bin/nginx", "#!/bin/sh\nsleep 3\n"), 0o755)
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = setting.tree()
+    done = place.start("setup", "nginx", "--file", setting.main, "--list", setting.list, "--config", setting.config, "--backup",
+                       place.path("backup"), "--apply", env={**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"})
+    until(lambda: setting.tree() != before and os.path.exists(setting.list), "it is written", running=done)
+    done.signal(signal.SIGINT)
+    assert done.wait() == 1 and "interrupted" in done.said() and "as it was before" in done.said(), done.said()
     assert setting.tree() == before and not os.path.exists(setting.list)
 
 

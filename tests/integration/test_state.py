@@ -303,6 +303,8 @@ def test_a_state_of_an_earlier_version(place):
     assert len({"1-1-3", *ids}) == 3, ids  # the one that it had published is not published again
     assert place.good("state", "--orders", "--state", state).out().splitlines() == \
         [text for text in read(data + ".jsonl").splitlines() if b'"order"' in text]
+    done = place.run("state", "--orders", "--key", "192.0.2.1", "--state", state)
+    assert done.code() == USAGE and "for buckets" in done.said(), done.said()
 
 
 cases.main(globals())

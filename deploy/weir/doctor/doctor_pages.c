@@ -163,7 +163,8 @@ void doctor_check_pages(struct doctor *doctor, const struct weir_check *check)
 	                                                 .answer_ms = ANSWER_MS,
 	                                                 .body_most_bytes = BODY_BYTES,
 	                                                 .agent = "weir-doctor",
-	                                                 .ca_file = tls->certificate};
+	                                                 .ca_file = tls->certificate,
+	                                                 .any_host = tls->certificate != NULL};
 	const char *host = doctor->config->listen.http_host;
 	struct asking asking = {.check = check};
 	struct weir_http_answer answer;

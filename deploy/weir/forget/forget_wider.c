@@ -3,6 +3,7 @@
  * The keys of more fields that have the same values in theirs: whoever is to be forgotten as 203.0.113.5 is so as
  * 203.0.113.5|/login, too. A zone counts no such part by itself, so the archive says which keys there are: it is read
  * in steps, along its indexes. Where it cannot say so, because keys are hashed or there is no archive, the zone is named.
+ * A zone of the same fields in another order has just one such key.
  */
 #include "deploy/weir/forget/forget.h"
 
@@ -83,12 +84,12 @@ static bool write_part(const struct forget *forget, uint32_t value, struct patte
 	return true;
 }
 
-/* Of a zone that has all fields of one whose key the values are, and more. */
+/* Of a zone that has all fields of one whose key the values are, in another order, or more. */
 static bool make_pattern(const struct forget *forget, const struct weir_zone *known, const struct weir_zone *wider,
                          struct pattern *pattern)
 {
 	*pattern = (struct pattern){.zone = wider};
-	if (wider->key_count <= known->key_count)
+	if (wider->key_count < known->key_count)
 		return false;
 	for (uint32_t i = 0; i < known->key_count; i++) {
 		uint32_t place = place_of(wider, known->key[i].field);
@@ -99,6 +100,21 @@ static bool make_pattern(const struct forget *forget, const struct weir_zone *kn
 }
 
 /* ---- its keys ---- */
+
+/* Of a pattern without a gap: its key, whether the archive has it or not. */
+static void add_whole(struct forget *forget, const struct pattern *pattern, bool live)
+{
+	const struct weir_zone *zone = pattern->zone;
+	struct weir_text key = {0};
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		weir_text_append(&key, "|", i > 0);
+		weir_text_append(&key, pattern->parts[i].at, pattern->parts[i].length);
+	}
+	struct weir_span span = {.at = key.at, .length = (uint32_t)key.length};
+	if (key.length <= WEIR_KEY_MAX_BYTES && !forget_has(forget, zone->id, zone->name, span))
+		forget_add(forget, zone, span, live);
+	weir_text_deinit(&key);
+}
 
 static bool fits(const struct pattern *pattern, struct weir_span key)
 {
@@ -263,6 +279,16 @@ static bool is_in_newer(const struct forget *forget, size_t policy, const struct
 	return false;
 }
 
+/* @param known  how many parts of the key are */
+static enum weir_status find_keys(struct forget *forget, const struct pattern *pattern, uint32_t known, bool live,
+                                  struct weir_error *error)
+{
+	if (known < pattern->zone->key_count)
+		return search_zone(forget, pattern, live, error);
+	add_whole(forget, pattern, live);
+	return WEIR_OK;
+}
+
 enum weir_status forget_find_wider(struct forget *forget, struct weir_error *error)
 {
 	struct pattern *pattern = weir_alloc(1, sizeof *pattern);
@@ -275,7 +301,8 @@ enum weir_status forget_find_wider(struct forget *forget, struct weir_error *err
 			const struct weir_zone *wider = &policy->zones[i];
 			for (uint32_t k = 0; status == WEIR_OK && k < known && !is_in_newer(forget, p - 1, wider); k++)
 				if (!forget->zones[k].velocity && make_pattern(forget, forget->zones[k].zone, wider, pattern))
-					status = search_zone(forget, pattern, p == forget->history.count, error);
+					status =
+						find_keys(forget, pattern, forget->zones[k].zone->key_count, p == forget->history.count, error);
 		}
 	}
 	free(pattern);

@@ -235,6 +235,9 @@ static void take_limit(struct reader *reader, struct counting *count)
 	    window_ms > INT64_C(366) * 86400000)
 		sigma_refuse(match, "expected a time such as 10m in timespan or timeframe",
 		             count->timespan != NULL ? count->timespan : "none");
+	if (count->key_count == 0)
+		sigma_refuse(match, "it counts the events of all together, so a block would be everyone's: name fields in",
+		             "group-by");
 	if (match->lost)
 		return;
 	if (count->sum != NULL) {

@@ -353,9 +353,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);
-	code = status == WEIR_OK && !refused       ? WEIR_EXIT_DONE
-	       : refused || status == WEIR_INVALID ? WEIR_EXIT_USAGE
-	                                           : WEIR_EXIT_FAILED;
+	code = status == WEIR_OK && refused ? WEIR_EXIT_USAGE : weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir recover: %s\n", error.text);
 	else if (refused)

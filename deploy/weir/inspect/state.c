@@ -165,6 +165,9 @@ static enum weir_exit parse(struct dump *dump, int argc, char **argv)
 	whole.sections = shown;
 	enum weir_exit code = weir_arguments_read(&whole, argc, argv, take_option, dump);
 	weir_text_deinit(&forms);
+	if (code == WEIR_EXIT_NOT_YET && dump->only_overrides && dump->named)
+		code = weir_arguments_refuse(&line, "--key and --keys are for buckets; --orders prints those of all keys: pick "
+		                                    "them by their \"key\"");
 	if (code == WEIR_EXIT_NOT_YET && dump->state_path == NULL && !weir_config_find(&dump->config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return code;

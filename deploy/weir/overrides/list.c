@@ -283,7 +283,8 @@ static void print_rest(const struct list_command *command)
 {
 	const struct list_blocks *blocks = &command->blocks;
 	uint64_t left_out = block_table_left_out(blocks->table) + blocks->unnamed_left_out;
-	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0 && !command->unjudged.waits)
+	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0 && !command->unjudged.waits &&
+	    blocks->unread == 0)
 		fputs(command->filter.key.at != NULL ? "that key is not blocked\n"
 		      : command->filter.zone != NULL ? "nobody is blocked in that zone\n"
 		                                     : "nobody is blocked\n",
@@ -296,6 +297,11 @@ static void print_rest(const struct list_command *command)
 	if (blocks->damaged > 0)
 		fprintf(stderr, "weir list: skipped %llu malformed messages of the decisions topic\n",
 		        (unsigned long long)blocks->damaged);
+	if (blocks->unread > 0)
+		fprintf(
+			stderr,
+			"weir list: who else is blocked, or no more, is not known: the decisions cannot be read at %llu places (weir doctor)\n",
+			(unsigned long long)blocks->unread);
 	if (command->unjudged.waits)
 		fprintf(stderr, "weir list: who else is blocked, or no more, is not known: %s (weir doctor)\n",
 		        command->unjudged.words);
@@ -325,7 +331,8 @@ static enum weir_exit command_main(int argc, char **argv)
 		unjudged_look(&command.backend, &command.unjudged);
 	if (status == WEIR_OK)
 		status = list_blocks_read(&command.backend, &command.filter, weir_wall_ms(), &command.blocks, &error);
-	code = status == WEIR_OK && command.unjudged.waits ? WEIR_EXIT_FAILED : weir_exit_of(status);
+	bool unsure = command.unjudged.waits || command.blocks.unread > 0;
+	code = status == WEIR_OK && unsure ? WEIR_EXIT_FAILED : weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir list: %s\n", error.text);
 	else if (command.json)

@@ -199,7 +199,7 @@ static enum weir_status read_decisions(struct reading *reading, struct weir_erro
 		if (status != WEIR_OK && status != WEIR_INVALID && !is_local)
 			break;
 		if (status != WEIR_OK || decision_record_parse(&message, &record, error) != WEIR_OK) {
-			blocks->damaged++;
+			*(status != WEIR_OK && is_local ? &blocks->unread : &blocks->damaged) += 1;
 			continue;
 		}
 		if (is_local)

@@ -30,6 +30,7 @@ struct list_blocks {
 	uint32_t unnamed_count;
 	uint64_t unnamed_left_out; /* more of them than are kept */
 	uint64_t damaged;          /* messages that are no decisions */
+	uint64_t unread; /* places of the local log that cannot be read: who is blocked by what is there is not known */
 };
 
 /** Whether the newest policy has a zone of that name; NULL is fine. @return WEIR_INVALID: not so */

@@ -47,7 +47,8 @@ static enum weir_status set_time(struct override_run *run, int64_t now_ms, struc
 	if (options->for_ms >= 0)
 		until_ms = options->for_ms < OVERRIDE_NO_END - now_ms ? now_ms + options->for_ms : OVERRIDE_NO_END;
 	run->command.until_ms = until_ms < OVERRIDE_NO_END ? until_ms : OVERRIDE_NO_END;
-	if (options->kind != OVERRIDE_ALLOW && until_ms <= now_ms)
+	bool ends_now = options->kind == OVERRIDE_ALLOW && options->for_ms == 0; /* an allow that is in force */
+	if (until_ms <= now_ms && !ends_now)
 		return weir_fail(error, WEIR_INVALID, "the end is in the past");
 	return WEIR_OK;
 }
@@ -291,6 +292,11 @@ static enum weir_status lift_all(struct override_run *run, struct weir_error *er
 		                   "%zu more are blocked whose keys this machine knows by their hash alone (weir list): lift "
 		                   "each by its key",
 		                   run->targets.unnamed);
+	if (status == WEIR_OK && run->targets.unread > 0)
+		status =
+			weir_fail(error, WEIR_IO,
+		              "who else is blocked is not known: the decisions cannot be read at %llu places (weir doctor)",
+		              (unsigned long long)run->targets.unread);
 	if (status == WEIR_OK && run->targets.unjudged.waits)
 		status =
 			weir_fail(error, WEIR_IO,

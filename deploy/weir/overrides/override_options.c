@@ -100,9 +100,10 @@ static const struct weir_argument_option override_options[] = {
 	"A network is for its members, in every zone that counts by one address, or in that of --zone. Of a key's own " \
 	"command and those of the networks that it is in, the narrowest counts.\n"
 
-#define DONE_WHEN                                                                                                       \
-	"The command is done once it is on disk in the log. It prints the partition and the offset. Where no limiter of a " \
-	"cluster is running, or limiters are far behind, it says that it takes effect later."
+#define DONE_WHEN                                                                                                            \
+	"The command is done once it is on disk in the log. It prints the partition and the offset. Where no limiter of a "      \
+	"cluster is running, or limiters are far behind, it says that it takes effect later. A partition takes 10,000 keys and " \
+	"networks, and 4 MiB of them: what is beyond that its limiter refuses, as its log says. Lift some then."
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},

@@ -29,6 +29,7 @@ static void take_blocks(struct override_targets *targets, const struct list_bloc
 		weir_text_append(&targets->keys, zone.at, zone.length);
 		weir_text_append(&targets->keys, key.at, key.length);
 	}
+	targets->unread = blocks->unread;
 	targets->unnamed = blocks->unnamed_count + block_table_left_out(blocks->table);
 }
 

@@ -10,7 +10,8 @@
 struct override_targets {
 	struct override_target *all; /* owned */
 	size_t count;
-	size_t unnamed; /* that are blocked too, and whose keys nobody named */
+	size_t unnamed;  /* that are blocked too, and whose keys nobody named */
+	uint64_t unread; /* places where nobody knows who is blocked */
 	struct unjudged unjudged;
 	struct weir_text keys; /* what the targets point into */
 };

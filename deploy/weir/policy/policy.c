@@ -160,6 +160,8 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 		                             command->action);
 	if (!writes && (command->dry_run || command->by != NULL))
 		return weir_arguments_refuse(&line, "--dry-run and --by are for apply and rollback");
+	if (command->version > 0 && (is_action(command, "apply") || is_action(command, "history")))
+		return weir_arguments_refuse(&line, "--version is for show, diff and rollback");
 	if (command->required_count > 0 && !is_action(command, "apply"))
 		return weir_arguments_refuse(&line, "--require is for apply");
 	bool needs_config = writes || is_action(command, "diff");

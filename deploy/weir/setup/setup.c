@@ -4,6 +4,7 @@
  * own check refuses is put back as it was.
  */
 #include "common/base/alloc.h"
+#include "common/base/stop.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
@@ -384,12 +385,16 @@ static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 	struct setup_plan *plan = &setup->plan;
 	struct weir_error undone;
 	enum weir_status status = WEIR_OK;
+	/* Whoever interrupts it finds all as it was, not what nobody has checked. */
+	weir_stop_install();
 	if (plan->list_change == SETUP_LIST_IS_MADE)
 		status = setup_list_make(plan->list, error);
 	if (status == WEIR_OK)
 		status = setup_files_write(&plan->files, setup->backup, error);
 	if (status == WEIR_OK && (status = check(plan, error)) != WEIR_OK)
 		weir_error_prefix(error, "the check refuses");
+	if (status == WEIR_OK && *weir_stop_flag())
+		status = weir_fail(error, WEIR_IO, "interrupted");
 	if (status == WEIR_OK) /* what is in it nobody could put back */
 		return plan->list_change == SETUP_LIST_GOES ? setup_list_remove(plan->list, error) : WEIR_OK;
 	if (undo(plan, &undone) != WEIR_OK)

@@ -581,13 +581,14 @@ static enum weir_exit command_main(int argc, char **argv)
 	}
 	weir_stop_install();
 	enum weir_status status = read_config(&subscribe, &error);
+	bool usage = status != WEIR_OK;
 	if (status == WEIR_OK)
 		status = find_partitions(&subscribe, &error);
 	if (status == WEIR_OK)
 		status = check_zones(&subscribe, &error);
 	if (status == WEIR_OK)
 		status = open_target(&subscribe, &error);
-	bool usage = status != WEIR_OK;
+	usage = usage || status == WEIR_INVALID;
 	if (status == WEIR_OK)
 		inspect_zones(&subscribe);
 	if (status == WEIR_OK)
