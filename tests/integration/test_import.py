@@ -791,7 +791,7 @@ def test_sigma_explains_itself(place):
     for name, words in (("web", "letters in either case"), ("distinct", "counts distinct values"),
                         ("temporal", "events of several rules together"), ("nobody", "the rule that it counts is not there"),
                         ("few", "what is too much: gt and gte: lt"), ("soon", "expected a time"),
-                        ("once", "alerts with the first event"), ("everyone", "would be everyone's: name fields in: group-by"), ("named", "has no counterpart: aliases"),
+                        ("once", "alerts with the first event"), ("everyone", "would be everyone's: name fields in: group-by, or behind by"), ("named", "has no counterpart: aliases"),
                         ("re", "no such modifier: re"), ("words", "searches whole events for words"),
                         ("either", 'no "or" of several fields'), ("or", "selections that all hold"),
                         ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events"),

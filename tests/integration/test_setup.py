@@ -155,13 +155,16 @@ def test_what_nginx_refuses_is_put_back(place):
 def test_who_interrupts_it_finds_all_as_it_was(place):
     program("nginx")
     nginx_folder(place, free_port())
-    os.chmod(place.write("bin/nginx", "#!/bin/sh\nsleep 3\n"), 0o755)
+    checking, go = place.path("checking"), place.path("go")
+    os.chmod(place.write("bin/nginx", f"#!/bin/sh\ntouch {checking}\nuntil [ -e {go} ]; do sleep 0.05; done\n"), 0o755)
     setting = Setting(place, "nginx", "nginx.conf")
     before = setting.tree()
     done = place.start("setup", "nginx", "--file", setting.main, "--list", setting.list, "--config", setting.config, "--backup",
                        place.path("backup"), "--apply", env={**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"})
-    until(lambda: setting.tree() != before and os.path.exists(setting.list), "it is written", running=done)
+    until(lambda: os.path.exists(checking), "it is written", running=done)
+    assert setting.tree() != before and os.path.exists(setting.list)
     done.signal(signal.SIGINT)
+    place.write("go", "")
     assert done.wait() == 1 and "interrupted" in done.said() and "as it was before" in done.said(), done.said()
     assert setting.tree() == before and not os.path.exists(setting.list)
 

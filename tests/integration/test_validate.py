@@ -647,7 +647,8 @@ def test_turns_that_are_no_whole_milliseconds_are_said(place):
     for rate, burst, words in ((999, 0, "of 999 only 500 pass in 1s; a burst of 1 evens"), (2000, 0, "only 1000 pass"),
                                (5000, 1, "only 2000 pass in 1s; a burst of 5 evens"), (1667, 1, "only 1500 pass")):
         assert words in said(rate, "1s", burst)["zones[0].limits[0]"], (rate, burst)
-    for rate, window, burst in ((999, "1s", 1), (1000, "1s", 0), (3, "1s", 0), (5000, "1s", 5), (999, "2s", 1), (100, "1m", 0)):
+    for rate, window, burst in ((999, "1s", 1), (1000, "1s", 0), (3, "1s", 0), (5000, "1s", 5), (999, "2s", 1), (100, "1m", 0),
+                                (11, "1s", 0), (13, "1s", 0), (50, "3s", 0), (1, "30ms", 0)):
         assert not said(rate, window, burst), (rate, window, burst)
 
 

@@ -63,7 +63,8 @@ static const struct weir_argument_section sections[] = {
 	{"Which keys",
      "A zone whose key has the same fields and more has many keys with these values (203.0.113.9 and /login): those "
      "that the archive has are removed, up to 1,500 of a zone in a run. Where keys are hashed, or there is no archive, such zones are "
-     "named, and their keys have to be given whole.\n"
+     "named, and their keys have to be given whole. One with just these fields in another order has one such key, which is "
+     "removed, too, where an address among the values says which is which.\n"
      "\n"
      "A zone that counts a network as one (prefix4, prefix6) has one key for all its members: it is shared, so with one "
      "address the counts and the block of its neighbours go. The command says so where it was. To spare them, name other "

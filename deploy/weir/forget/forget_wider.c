@@ -101,21 +101,6 @@ static bool make_pattern(const struct forget *forget, const struct weir_zone *kn
 
 /* ---- its keys ---- */
 
-/* Of a pattern without a gap: its key, whether the archive has it or not. */
-static void add_whole(struct forget *forget, const struct pattern *pattern, bool live)
-{
-	const struct weir_zone *zone = pattern->zone;
-	struct weir_text key = {0};
-	for (uint32_t i = 0; i < zone->key_count; i++) {
-		weir_text_append(&key, "|", i > 0);
-		weir_text_append(&key, pattern->parts[i].at, pattern->parts[i].length);
-	}
-	struct weir_span span = {.at = key.at, .length = (uint32_t)key.length};
-	if (key.length <= WEIR_KEY_MAX_BYTES && !forget_has(forget, zone->id, zone->name, span))
-		forget_add(forget, zone, span, live);
-	weir_text_deinit(&key);
-}
-
 static bool fits(const struct pattern *pattern, struct weir_span key)
 {
 	for (uint32_t i = 0; i < pattern->zone->key_count; i++) {
@@ -279,13 +264,52 @@ static bool is_in_newer(const struct forget *forget, size_t policy, const struct
 	return false;
 }
 
-/* @param known  how many parts of the key are */
-static enum weir_status find_keys(struct forget *forget, const struct pattern *pattern, uint32_t known, bool live,
-                                  struct weir_error *error)
+/*
+ * A zone that has the fields of a known one in another order. Values fit both by their places, so only one that takes an
+ * address says which of them it is: `ann bob` may be whoever of the two wrote to the other.
+ */
+static void take_reordered(struct forget *forget, const struct weir_zone *known, const struct weir_zone *other,
+                           bool live)
 {
-	if (known < pattern->zone->key_count)
+	struct override_options options = {.kind = OVERRIDE_LIFT, .value_count = other->key_count};
+	struct override_command command = {.kind = OVERRIDE_LIFT};
+	struct weir_network network;
+	const char *why;
+	bool sure = false;
+	for (uint32_t i = 0; i < known->key_count; i++) {
+		const char *value = forget->options.values[i];
+		bool is_address = weir_key_field_is_address(&known->key[i]);
+		if (is_address && !weir_network_parse(weir_span_of(value), &network, &why))
+			return;
+		sure |= is_address;
+		options.values[place_of(other, known->key[i].field)] = value;
+	}
+	if (!sure)
+		weir_text_printf(&forget->unfound,
+		                 "zone %s: its key has the fields of zone %s in another order: choose one with --zone\n",
+		                 other->name, known->name);
+	else if (override_key_join(&options, other, &command, NULL) == WEIR_OK &&
+	         !forget_has(forget, other->id, other->name, override_key(&command)))
+		forget_add(forget, other, override_key(&command), live);
+}
+
+/* Whether the fields stand at the same places: then the key is known. */
+static bool is_same_key(const struct weir_zone *known, const struct weir_zone *other)
+{
+	for (uint32_t i = 0; i < known->key_count; i++)
+		if (strcmp(known->key[i].field, other->key[i].field) != 0)
+			return false;
+	return true;
+}
+
+/* Of a zone that has all fields of a known one. */
+static enum weir_status take_wider(struct forget *forget, const struct weir_zone *known, const struct pattern *pattern,
+                                   bool live, struct weir_error *error)
+{
+	if (known->key_count < pattern->zone->key_count)
 		return search_zone(forget, pattern, live, error);
-	add_whole(forget, pattern, live);
+	if (!is_same_key(known, pattern->zone))
+		take_reordered(forget, known, pattern->zone, live);
 	return WEIR_OK;
 }
 
@@ -301,8 +325,7 @@ enum weir_status forget_find_wider(struct forget *forget, struct weir_error *err
 			const struct weir_zone *wider = &policy->zones[i];
 			for (uint32_t k = 0; status == WEIR_OK && k < known && !is_in_newer(forget, p - 1, wider); k++)
 				if (!forget->zones[k].velocity && make_pattern(forget, forget->zones[k].zone, wider, pattern))
-					status =
-						find_keys(forget, pattern, forget->zones[k].zone->key_count, p == forget->history.count, error);
+					status = take_wider(forget, forget->zones[k].zone, pattern, p == forget->history.count, error);
 		}
 	}
 	free(pattern);

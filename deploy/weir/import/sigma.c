@@ -237,7 +237,7 @@ static void take_limit(struct reader *reader, struct counting *count)
 		             count->timespan != NULL ? count->timespan : "none");
 	if (count->key_count == 0)
 		sigma_refuse(match, "it counts the events of all together, so a block would be everyone's: name fields in",
-		             "group-by");
+		             "group-by, or behind by");
 	if (match->lost)
 		return;
 	if (count->sum != NULL) {

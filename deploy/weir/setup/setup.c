@@ -15,6 +15,7 @@
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -395,6 +396,8 @@ static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 		weir_error_prefix(error, "the check refuses");
 	if (status == WEIR_OK && *weir_stop_flag())
 		status = weir_fail(error, WEIR_IO, "interrupted");
+	signal(SIGINT, SIG_DFL); /* what follows may end at any point */
+	signal(SIGTERM, SIG_DFL);
 	if (status == WEIR_OK) /* what is in it nobody could put back */
 		return plan->list_change == SETUP_LIST_GOES ? setup_list_remove(plan->list, error) : WEIR_OK;
 	if (undo(plan, &undone) != WEIR_OK)

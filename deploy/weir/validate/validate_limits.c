@@ -19,7 +19,7 @@ enum {
 	COSTLY_BYTES = 1024,
 	LOST_PERCENT = 1,
 	LONG_MS = 100, /* a turn of it loses less */
-	TRIED_MS = 10000,
+	TRIED_MS = 100000,
 };
 
 /* Whether `limit` is never over where `other` is not; *most is what the other lets pass in its window. */
@@ -126,7 +126,7 @@ static void check_memory(struct validate_report *report, uint32_t number)
 	weir_text_deinit(&member);
 }
 
-/* Of `rate` turns how many pass for one that asks in each millisecond, as time that nothing was free in is lost. */
+/* How many turns pass in TRIED_MS for one that asks in each millisecond, as time that nothing was free in is lost. */
 static int64_t turns_that_pass(const struct weir_limit *limit)
 {
 	int64_t most = (limit->burst + 1) * limit->window_ms, ahead = most, pass = 0;
@@ -136,7 +136,7 @@ static int64_t turns_that_pass(const struct weir_limit *limit)
 		ahead += now * limit->window_ms;
 		pass += now;
 	}
-	return pass * limit->window_ms / TRIED_MS;
+	return pass;
 }
 
 /* Times are whole milliseconds: without a burst of as many turns as one has, or of one, turns last longer than they say. */
@@ -150,15 +150,15 @@ static void check_turns(struct validate_report *report, uint32_t number)
 		if (strcmp(limit->algorithm->name, "gcra") != 0 || limit->burst >= burst ||
 		    limit->window_ms / limit->rate >= LONG_MS)
 			continue;
-		int64_t pass = turns_that_pass(limit);
-		if ((limit->rate - pass) * 100 <= limit->rate * LOST_PERCENT)
+		int64_t passed = turns_that_pass(limit) * limit->window_ms, all = limit->rate * TRIED_MS;
+		if ((all - passed) * 100 <= all * LOST_PERCENT)
 			continue;
 		struct weir_text words = {0};
 		weir_text_printf(
 			&words,
 			"its turns end with whole milliseconds, and with a burst of %lld of %lld only %lld pass in %s; a "
 			"burst of %lld evens that out",
-			(long long)limit->burst, (long long)limit->rate, (long long)pass,
+			(long long)limit->burst, (long long)limit->rate, (long long)((passed + TRIED_MS / 2) / TRIED_MS),
 			weir_format_duration(limit->window_ms, window, sizeof window), (long long)burst);
 		warn_limit(report, number, i, &words);
 	}

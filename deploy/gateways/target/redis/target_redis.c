@@ -50,7 +50,7 @@ struct redis_target {
 	unsigned waiting; /* answers that were not taken yet */
 	unsigned checks;  /* until it is asked what it has evicted */
 	unsigned pause;   /* of them between two such asks; 0: it was not asked yet */
-	uint64_t evicted; /* keys, when the last copy began; UINT64_MAX: it did not say */
+	uint64_t evicted; /* keys, when it was asked last, or the last copy began; UINT64_MAX: it did not say */
 	uint32_t partitions;
 	struct weir_text block_key, lift_key;
 };
