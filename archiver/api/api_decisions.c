@@ -12,8 +12,6 @@
 
 enum { PART_ROWS = 2000 };
 
-#define DAY_MS "86400000"
-
 #define COLUMNS                                                                                                   \
 	"d.at_ms, d.partition_id, d.log_offset, d.pair, d.zone, d.bucket, d.action, d.until_ms, d.mode, d.algorithm," \
 	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason, d.nth"
@@ -154,19 +152,6 @@ bool api_decisions_answer(struct api_call *call)
 
 /* ---- who is blocked now ---- */
 
-/*
- * Of a bucket the decision that is last in the log counts, whatever its time says: an event's time may be a little
- * ahead of the operator's who lifts its block. How little is bounded here, so that SQLite does not read a bucket with a
- * long history whole. MySQL and MariaDB do, and are told to read no more than that: by their statistics, which may be
- * old, they take the index of the whole zone for as good. A removed zone's lift has no bucket and is for all of them in
- * its partition.
- */
-#define NONE_LATER(bucket)                                                                      \
-	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n /*! FORCE INDEX (decision_bucket) */" \
-	" WHERE n.zone = d.zone AND n.bucket " bucket " AND n.at_ms >= d.at_ms - " DAY_MS           \
-	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"    \
-	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair)))"
-
 /* Of a bucket's blocks, whose ends are ahead though something lifted them, only the last one is asked whether it holds. */
 #define LAST_OF_BUCKET \
 	"ROW_NUMBER() OVER (PARTITION BY zone, bucket, partition_id ORDER BY log_offset DESC, pair DESC) AS place"
@@ -182,7 +167,8 @@ static void compose_blocks(const struct api_view *view, struct api_sql *sql)
 	api_sql_add(sql, " AND action = 'block' AND mode = 'enforce'");
 	if (api_view_given(view, API_ZONE))
 		weir_text_printf(&sql->text, " AND +zone = '%s'", view->zone.name);
-	api_sql_add(sql, ") AS d WHERE d.place = 1" NONE_LATER("= d.bucket") NONE_LATER("IS NULL"));
+	api_sql_add(sql, ") AS d WHERE d.place = 1 AND NOT " WEIR_SQL_LATER("d", "= d.bucket"));
+	api_sql_add(sql, " AND NOT " WEIR_SQL_LATER("d", "IS NULL"));
 	api_sql_add(sql, " ORDER BY d.at_ms + 0 DESC, d.partition_id DESC, d.log_offset DESC, d.pair DESC");
 }
 

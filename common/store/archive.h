@@ -147,6 +147,19 @@ struct weir_archive_removed {
 	"SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id" which ") AS newest" \
 	" FROM zones) AS hours"
 
+/*
+ * Whether something came behind a decision `of` in the log, whatever its time says: an event's time may be a little ahead
+ * of the operator's who lifts its block. How little is bounded here, so that SQLite does not read a bucket with a long
+ * history whole. MySQL and MariaDB do, and are told to read no more than that: by their statistics, which may be old, they
+ * take the index of the whole zone for as good. A removed zone's lift has no bucket and is for all of them in its partition.
+ */
+#define WEIR_SQL_LATER(of, bucket)                                                                                \
+	"EXISTS (SELECT 1 FROM decision_history AS n /*! FORCE INDEX (decision_bucket) */ WHERE n.zone = " of ".zone" \
+	" AND n.bucket " bucket " AND n.at_ms >= " of                                                                 \
+	".at_ms - 86400000 AND n.mode = 'enforce' AND n.action <> 'override'"                                         \
+	" AND n.partition_id = " of ".partition_id AND (n.log_offset > " of ".log_offset"                             \
+	" OR (n.log_offset = " of ".log_offset AND n.pair > " of ".pair)))"
+
 enum weir_sql_type { WEIR_SQL_NULL, WEIR_SQL_NUMBER, WEIR_SQL_TEXT };
 
 struct weir_sql_value {

@@ -134,13 +134,6 @@ static enum weir_status remove_rows(struct weir_mysql *mysql, struct weir_text *
 	return status;
 }
 
-/* Whether a later decision is of the same key, or of all its partition's, as of a removed zone. */
-#define LATER(bucket)                                                                                 \
-	"EXISTS (SELECT 1 FROM decision_history AS n FORCE INDEX (decision_bucket) WHERE n.zone = b.zone" \
-	" AND n.bucket " bucket " AND n.at_ms >= b.at_ms - 86400000" /* as whoever reads them does */     \
-	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = b.partition_id"          \
-	" AND (n.log_offset > b.log_offset OR (n.log_offset = b.log_offset AND n.pair > b.pair)))"
-
 /* Blocks whose end is ahead, but which something came behind that lifts them, or stands for them. */
 static enum weir_status remove_lifted(struct weir_mysql *mysql, const struct names *names, int64_t now_ms, bool *more,
                                       struct weir_error *error)
@@ -150,10 +143,9 @@ static enum weir_status remove_lifted(struct weir_mysql *mysql, const struct nam
 	                     " FROM decision_history PARTITION (");
 	put_names(&sql, names);
 	weir_text_printf(&sql, ") AS b WHERE " UNTIL_AHEAD, now_ms);
-	weir_text_puts(&sql, " AND (" LATER("= b.bucket") " OR " LATER(
-							 "IS NULL") ") LIMIT " ROWS
-	                                    ") AS lifted ON d.at_ms = lifted.at_ms AND d.partition_id = lifted.partition_id"
-	                                    " AND d.log_offset = lifted.log_offset AND d.pair = lifted.pair");
+	weir_text_puts(&sql, " AND (" WEIR_SQL_LATER("b", "= b.bucket") " OR " WEIR_SQL_LATER("b", "IS NULL") ")");
+	weir_text_puts(&sql, " LIMIT " ROWS ") AS lifted ON d.at_ms = lifted.at_ms AND d.partition_id = lifted.partition_id"
+	                     " AND d.log_offset = lifted.log_offset AND d.pair = lifted.pair");
 	return remove_rows(mysql, &sql, more, error);
 }
 

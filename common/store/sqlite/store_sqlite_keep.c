@@ -22,15 +22,9 @@ static const char *const keys[WEIR_ARCHIVE_TABLES] = {
 	[WEIR_ARCHIVE_SHADOW] = "at_ms, partition_id, log_offset, pair",
 };
 
-#define NONE_LATER(bucket)                                                                            \
-	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone AND n.bucket " bucket \
-	" AND n.at_ms >= d.at_ms - 86400000" /* as whoever reads them does */                             \
-	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"          \
-	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair)))"
-
 /* A block that holds stays, however old it is: who is blocked is read from these rows. ?2 is now. */
-static const char holds[] = " AND NOT (until_ms > ?2 AND action = 'block' AND mode = 'enforce'" NONE_LATER("= d.bucket")
-	NONE_LATER("IS NULL") ")";
+static const char holds[] = " AND NOT (until_ms > ?2 AND action = 'block' AND mode = 'enforce' AND NOT " WEIR_SQL_LATER(
+	"d", "= d.bucket") " AND NOT " WEIR_SQL_LATER("d", "IS NULL") ")";
 
 static enum weir_status remove_oldest(struct weir_database *database, enum weir_archive_table table, int64_t before_ms,
                                       int64_t now_ms, bool *more, struct weir_error *error)
