@@ -375,7 +375,7 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	checks->threads = threads;
 	if (cluster != NULL)
 		checks->cluster = *cluster;
-	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
+	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_INBOXES : 0);
 	if (lists == NULL) {
 		checks->lists = checks_lists_new(config, checks->cluster.state, log);
 		lists = checks_lists_get(checks->lists);
@@ -491,7 +491,7 @@ static void answer_metrics(const struct limiter_parts *parts, struct weir_text *
 static uint64_t link_figure(const struct limiter_checks *checks, size_t member)
 {
 	uint64_t sum = 0;
-	for (uint32_t i = 0; checks != NULL && checks->forward != NULL && i < OWNERS_PLACES_MAX; i++) {
+	for (uint32_t i = 0; checks != NULL && checks->forward != NULL && i < OWNERS_INBOXES; i++) {
 		const char *figures = (const char *)forward_figures(checks->forward, i);
 		if (figures != NULL)
 			sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));

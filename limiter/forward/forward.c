@@ -13,26 +13,27 @@ struct forward {
 	struct forward_options options;
 	_Atomic bool stop;
 	struct weir_fault fault; /* the feed's thread's */
-	struct peer_link links[OWNERS_PLACES_MAX];
+	struct peer_link links[OWNERS_INBOXES];
 };
 
 struct forward *forward_new(const struct forward_options *options)
 {
 	struct forward *forward = weir_alloc(1, sizeof *forward);
 	forward->options = *options;
-	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
+	for (uint32_t i = 0; i < OWNERS_INBOXES; i++) {
 		struct peer_link *link = &forward->links[i];
 		link->options = &forward->options;
-		link->place = i;
+		link->place = i % OWNERS_PLACES_MAX;
+		link->durable = i == owners_inbox(link->place, true);
+		link->inbox = options->first_inbox + i;
 		link->stop = &forward->stop;
 		link->end = &link->first;
 	}
 	return forward;
 }
 
-void forward_reach(struct forward *forward, uint32_t place)
+static void start(struct forward *forward, struct peer_link *link)
 {
-	struct peer_link *link = &forward->links[place];
 	if (link->started)
 		return;
 	int failed = pthread_create(&link->thread, NULL, link_serve, link);
@@ -46,16 +47,22 @@ void forward_reach(struct forward *forward, uint32_t place)
 		weir_fault_over(&forward->fault, forward->options.log, "checks", "threads can be started again");
 }
 
+void forward_reach(struct forward *forward, uint32_t place)
+{
+	for (int durable = 0; durable < 2; durable++)
+		start(forward, &forward->links[owners_inbox(place, durable)]);
+}
+
 void forward_stop(struct forward *forward)
 {
 	if (forward == NULL || forward->stop)
 		return;
 	forward->stop = true;
-	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
+	for (uint32_t i = 0; i < OWNERS_INBOXES; i++) {
 		struct peer_link *link = &forward->links[i];
 		if (!link->started)
 			continue;
-		weir_wake_up(mail_wake(forward->options.mail, forward->options.first_inbox + i));
+		weir_wake_up(mail_wake(forward->options.mail, link->inbox));
 		pthread_join(link->thread, NULL);
 	}
 }
@@ -66,8 +73,8 @@ void forward_free(struct forward *forward)
 	free(forward);
 }
 
-const struct forward_figures *forward_figures(const struct forward *forward, uint32_t place)
+const struct forward_figures *forward_figures(const struct forward *forward, uint32_t inbox)
 {
-	const struct peer_link *link = &forward->links[place];
+	const struct peer_link *link = &forward->links[inbox];
 	return link->started ? &link->figures : NULL;
 }

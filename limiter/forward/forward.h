@@ -2,11 +2,12 @@
 /*
  * Asks for keys of other limiters' partitions: carried there, and their answers back.
  *
- * Each place (owners.h) that has a partition gets a link: a thread with one connection to that limiter's listen.resp, by
- * which all workers' asks go in a pipeline, as WEIR.FORWARD. Whoever is asked so never forwards in turn. A worker sends a
- * packet to the inbox first_inbox + place, and gets it back with the answers. Bounds: what a worker may have on the way
- * (answering.h), and each packet's deadline: a link whose oldest packet is past it is given up and made anew. While there
- * is no connection, packets come back at once, CHECK_WHY_MOVING.
+ * Each place (owners.h) that has a partition gets two links, each a thread with one connection to that limiter's
+ * listen.resp, by which all workers' asks go in a pipeline, as WEIR.FORWARD: one for durable asks, whose answers wait for
+ * the log, and one for all others, as answers come in the order of asks. Whoever is asked so never forwards in turn. A worker
+ * sends a packet to the inbox first_inbox + owners_inbox(), and gets it back with the answers. Bounds: what a worker may have
+ * on the way (answering.h), and each packet's deadline: a link whose oldest packet is past it is given up and made anew.
+ * While there is no connection, packets come back at once, CHECK_WHY_MOVING.
  */
 #ifndef LIMITER_FORWARD_H
 #define LIMITER_FORWARD_H
@@ -42,10 +43,10 @@ void forward_stop(struct forward *forward);
 /** Does so if it was not done, and frees. NULL is fine. */
 void forward_free(struct forward *forward);
 
-/** Starts the link to a place, if there is none. @thread the owners' feed's */
+/** Starts the links to a place, if there are none. @thread the owners' feed's */
 void forward_reach(struct forward *forward, uint32_t place);
 
-/** The figures of a link; NULL: there is none. @thread any */
-const struct forward_figures *forward_figures(const struct forward *forward, uint32_t place);
+/** The figures of a link. @param inbox  owners_inbox() @return NULL: there is none @thread any */
+const struct forward_figures *forward_figures(const struct forward *forward, uint32_t inbox);
 
 #endif

@@ -12,6 +12,8 @@
 struct peer_link {
 	const struct forward_options *options;
 	uint32_t place;
+	uint32_t inbox; /* of mail */
+	bool durable;   /* it carries durable asks */
 	_Atomic bool started;
 	const _Atomic bool *stop;
 	pthread_t thread;
@@ -28,6 +30,7 @@ struct peer_link {
 	struct mail_packet *first, **end; /* sent, or in `out`, oldest first */
 	uint32_t answered;                /* asks of the first one */
 	int64_t numbers[9];               /* of an answer that is being read */
+	bool used;                        /* something was asked by it */
 };
 
 void *link_serve(void *link);

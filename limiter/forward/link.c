@@ -2,7 +2,7 @@
 /*
  * A connection's asks are answered in their order: packets stand in a queue, the first of which is being answered.
  * Connecting waits, and so does who asks meanwhile, LINK_CONNECT_MS at most; it is done ahead, as soon as a place has a
- * partition.
+ * partition; for durable asks once there was one, as many policies have no durable zone.
  */
 #include "limiter/forward/internal.h"
 
@@ -158,9 +158,11 @@ static void write_asks(struct peer_link *link, const struct mail_packet *packet)
 
 static void take_mail(struct peer_link *link, bool connects)
 {
-	struct mail_packet *packet = mail_take(link->options->mail, link->options->first_inbox + link->place);
-	if (packet != NULL && link->connection != NULL && link->first == NULL && !is_of_now(link))
-		disconnect(link, CHECK_WHY_MOVING);
+	struct mail_packet *packet = mail_take(link->options->mail, link->inbox);
+	link->used |= packet != NULL;
+	/* What is under way there is told so: whether it was counted is not known. */
+	if (packet != NULL && link->connection != NULL && !is_of_now(link))
+		disconnect(link, CHECK_WHY_LATE);
 	while (packet != NULL) {
 		struct mail_packet *next = packet->next;
 		packet->next = NULL;
@@ -287,9 +289,11 @@ static void read_in(struct peer_link *link)
 
 /* ---- the thread ---- */
 
-static bool is_used(const struct peer_link *link)
+static bool is_needed(const struct peer_link *link)
 {
 	const struct owners *owners = link->options->owners;
+	if (link->durable && !link->used)
+		return false;
 	for (uint32_t i = 0; i < owners_partitions(owners); i++)
 		if (owners_of(owners, i) == link->place)
 			return true;
@@ -303,17 +307,17 @@ static void look(struct peer_link *link, int64_t now_ms)
 		fail(link, CHECK_WHY_LATE, "no answer in time");
 		return;
 	}
-	bool used = is_used(link);
-	if (link->connection == NULL && used)
+	bool needed = is_needed(link);
+	if (link->connection == NULL && needed)
 		(void)connect_to(link);
-	else if (link->connection != NULL && link->first == NULL && (!used || !is_of_now(link)))
+	else if (link->connection != NULL && link->first == NULL && (!needed || !is_of_now(link)))
 		disconnect(link, CHECK_WHY_MOVING);
 }
 
 void *link_serve(void *context)
 {
 	struct peer_link *link = context;
-	int wake = mail_wake(link->options->mail, link->options->first_inbox + link->place);
+	int wake = mail_wake(link->options->mail, link->inbox);
 	int64_t look_ms = 0;
 	link->question = weir_question_new();
 	weir_resp_init(&link->in, TEXT_KEPT_BYTES);

@@ -18,6 +18,7 @@
 
 enum {
 	OWNERS_PLACES_MAX = 64,
+	OWNERS_INBOXES = 2 * OWNERS_PLACES_MAX, /* of mail (owners_inbox()) */
 	OWNERS_HOST_BYTES = 256,
 };
 
@@ -28,6 +29,15 @@ struct owners_place {
 	uint16_t port;
 	uint32_t version; /* grows when the number is given to another address; 0: it was never given */
 };
+
+/*
+ * The number among the places' inboxes of what a place is asked. A durable answer waits for the log; what is answered at once
+ * must not wait behind it, and goes by an inbox and a connection of its own.
+ */
+static inline uint32_t owners_inbox(uint32_t place, bool durable)
+{
+	return durable ? OWNERS_PLACES_MAX + place : place;
+}
 
 struct owners;
 

@@ -93,17 +93,17 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 	mail_send(answering->mail, to, packet);
 }
 
-bool answering_may_send_elsewhere(const struct answering *answering, uint32_t place)
+bool answering_may_send_elsewhere(const struct answering *answering, uint32_t way)
 {
-	return answering->elsewhere + answering->at_place[place] < ANSWER_ELSEWHERE_PACKETS;
+	return answering->elsewhere + answering->by_way[way] < ANSWER_ELSEWHERE_PACKETS;
 }
 
-void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t place, struct mail_packet *packet)
+void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t way, struct mail_packet *packet)
 {
 	packet->elsewhere = true;
-	packet->place = place;
+	packet->way = way;
 	answering->elsewhere++;
-	answering->at_place[place]++;
+	answering->by_way[way]++;
 	weir_counter_add(&answering->core->stats.checks_forwarded, packet->count);
 	answering_send(answering, to, packet);
 }
@@ -129,7 +129,7 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	int64_t took_us = packet->unanswered != 0 ? answering_now_us() - packet->asked_us : 0;
 	if (packet->elsewhere) {
 		answering->elsewhere--;
-		answering->at_place[packet->place]--;
+		answering->by_way[packet->way]--;
 	}
 	for (uint32_t i = 0; i < packet->count; i++) {
 		if ((packet->expired >> i & 1) != 0)

@@ -28,7 +28,7 @@ struct answering {
 	struct mail_packet *idle;             /* by `next` */
 	uint32_t packets;                     /* of this worker, wherever they are */
 	uint32_t elsewhere;                   /* of which at other processes, */
-	uint32_t at_place[OWNERS_PLACES_MAX]; /* at each of them */
+	uint32_t by_way[OWNERS_INBOXES];      /* by each of the places' inboxes */
 	struct mail_packet *away, **away_end; /* by `later`, oldest first */
 };
 
@@ -60,10 +60,12 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 /**
  * Whether one more packet may go to another process. One that does not answer has as many at most as it leaves to the
  * others: so it cannot hold up what they are asked.
+ *
+ * @param way  owners_inbox()
  */
-bool answering_may_send_elsewhere(const struct answering *answering, uint32_t place);
+bool answering_may_send_elsewhere(const struct answering *answering, uint32_t way);
 /** The same as answering_send(), to a thread that carries it to another process. */
-void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t place, struct mail_packet *packet);
+void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t way, struct mail_packet *packet);
 /** Puts a packet of this worker, without asks, among those to be used again. */
 void answering_put_back(struct answering *answering, struct mail_packet *packet);
 /** Takes back a packet of this worker: gives its answers to the surface. */

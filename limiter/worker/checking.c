@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks are cut by partition, so that each lane judges its own together. Those of
- * other threads' partitions travel there. Nobody waits for an answer here.
+ * other threads' partitions travel there, durable ones apart from the others: a
+ * packet comes back when all of it is answered. Nobody waits for an answer here.
  */
 #include "limiter/worker/checking.h"
 
@@ -40,9 +41,9 @@ void checking_deinit(struct checking *checking)
 {
 	if (checking->epoll >= 0)
 		close(checking->epoll);
-	for (uint32_t to = 0; checking->outgoing != NULL && to < checking->inboxes; to++)
-		if (checking->outgoing[to] != NULL)
-			answering_put_back(checking->answering, checking->outgoing[to]);
+	for (uint32_t way = 0; checking->outgoing != NULL && way < checking->ways; way++)
+		if (checking->outgoing[way] != NULL)
+			answering_put_back(checking->answering, checking->outgoing[way]);
 	free(checking->outgoing);
 	bundles_deinit(&checking->bundles);
 }
@@ -73,71 +74,91 @@ static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_
 		answers[places[i]] = answer_unavailable(asks[places[i]].ticket, why);
 }
 
-static void send_packet(struct checking *checking, uint32_t to)
+/* Where asks go: to a thread or a place, durable or not. In order: threads, the same for durable asks, and places' inboxes. */
+
+static uint32_t way_to_thread(const struct checking *checking, uint32_t thread, bool durable)
+{
+	return durable ? checking->core->options.checks->threads + thread : thread;
+}
+
+static uint32_t way_to_place(const struct checking *checking, uint32_t place, bool durable)
+{
+	return 2 * checking->core->options.checks->threads + owners_inbox(place, durable);
+}
+
+static bool is_elsewhere(const struct checking *checking, uint32_t way)
+{
+	return way >= 2 * checking->core->options.checks->threads;
+}
+
+/* Of a way to another process: which of the places' inboxes it leads to. */
+static uint32_t inbox_elsewhere(const struct checking *checking, uint32_t way)
+{
+	return way - 2 * checking->core->options.checks->threads;
+}
+
+static void send_packet(struct checking *checking, uint32_t way)
 {
 	uint32_t threads = checking->core->options.checks->threads;
-	if (checking->outgoing[to] == NULL)
+	if (checking->outgoing[way] == NULL)
 		return;
-	if (to < threads)
-		answering_send(checking->answering, to, checking->outgoing[to]);
-	else
-		answering_send_elsewhere(checking->answering, to, to - threads, checking->outgoing[to]);
-	checking->outgoing[to] = NULL;
+	if (is_elsewhere(checking, way)) {
+		uint32_t inbox = inbox_elsewhere(checking, way);
+		answering_send_elsewhere(checking->answering, threads + inbox, inbox, checking->outgoing[way]);
+	} else {
+		answering_send(checking->answering, way % threads, checking->outgoing[way]);
+	}
+	checking->outgoing[way] = NULL;
 }
 
-static bool is_elsewhere(const struct checking *checking, uint32_t to)
+static bool may_send(const struct checking *checking, uint32_t way)
 {
-	return to >= checking->core->options.checks->threads;
-}
-
-static bool may_send(const struct checking *checking, uint32_t to)
-{
-	return !is_elsewhere(checking, to) ||
-	       answering_may_send_elsewhere(checking->answering, to - checking->core->options.checks->threads);
+	return !is_elsewhere(checking, way) ||
+	       answering_may_send_elsewhere(checking->answering, inbox_elsewhere(checking, way));
 }
 
 /*
  * Whether a packet that is not full waits for one to come back from there, and gathers asks meanwhile: small ones that are sent
  * at once would soon be as many as may be on their way.
  */
-static bool gathers(const struct checking *checking, uint32_t to)
+static bool gathers(const struct checking *checking, uint32_t way)
 {
-	uint32_t threads = checking->core->options.checks->threads;
-	return is_elsewhere(checking, to) &&
-	       (!may_send(checking, to) || checking->answering->at_place[to - threads] >= ELSEWHERE_SOON);
+	return is_elsewhere(checking, way) &&
+	       (!may_send(checking, way) || checking->answering->by_way[inbox_elsewhere(checking, way)] >= ELSEWHERE_SOON);
 }
 
-/* Until when an ask waits for an answer from there: asks of both kinds may be in one packet. */
-static int64_t until_ms(const struct checking *checking, uint32_t to, const struct check_ask *ask, int64_t now_us)
+/* Until when an ask waits for an answer from there. */
+static int64_t until_ms(const struct checking *checking, uint32_t way, const struct check_ask *ask, int64_t now_us)
 {
-	bool soon = is_elsewhere(checking, to) && !ask->durable;
+	bool soon = is_elsewhere(checking, way) && !ask->durable;
 	return now_us / 1000 + (soon ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
 }
 
-/* Puts an ask into the packet that goes to an inbox. @return false: too many are on their way */
-static bool post(struct checking *checking, uint32_t to, const struct check_ask *ask, int64_t now_us)
+/* Puts an ask into the packet that goes a way. @return false: too many are on their way */
+static bool post(struct checking *checking, uint32_t way, const struct check_ask *ask, int64_t now_us)
 {
-	struct mail_packet **packet = &checking->outgoing[to];
+	struct mail_packet **packet = &checking->outgoing[way];
 	for (int attempt = 0; attempt < 2; attempt++) {
 		if (*packet == NULL)
 			*packet = answering_packet(checking->answering, now_us);
 		if (*packet == NULL)
 			return false;
-		if (answering_add(*packet, ask, until_ms(checking, to, ask, now_us)))
+		if (answering_add(*packet, ask, until_ms(checking, way, ask, now_us)))
 			return true;
-		if (!may_send(checking, to))
+		if (!may_send(checking, way))
 			return false;
-		send_packet(checking, to); /* it is full */
+		send_packet(checking, way); /* it is full */
 	}
 	return false;
 }
 
-static void post_all(struct checking *checking, uint32_t to, const struct check_ask *asks, const uint32_t *places,
-                     uint32_t count, int64_t now_us, struct check_answer *answers)
+/* @param ways  of asks that are not durable, and of those that are */
+static void post_all(struct checking *checking, const uint32_t ways[2], const struct check_ask *asks,
+                     const uint32_t *places, uint32_t count, int64_t now_us, struct check_answer *answers)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct check_ask *ask = &asks[places[i]];
-		if (post(checking, to, ask, now_us))
+		if (post(checking, ways[ask->durable], ask, now_us))
 			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
 		else
 			refuse(asks, &places[i], 1, CHECK_WHY_FULL, answers);
@@ -159,8 +180,9 @@ static void ask_elsewhere(struct checking *checking, uint32_t number, const stru
 			own[owned++] = places[i];
 		else
 			refuse(asks, &places[i], 1, CHECK_WHY_NOT_OWNER, answers);
+	const uint32_t ways[2] = {way_to_place(checking, place, false), way_to_place(checking, place, true)};
 	if (owned > 0)
-		post_all(checking, checks->threads + place, asks, own, owned, now_us, answers);
+		post_all(checking, ways, asks, own, owned, now_us, answers);
 	if (checks->owners != NULL && owned < count)
 		owners_doubt(checks->owners);
 }
@@ -191,7 +213,8 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 		refuse(asks, places, count, CHECK_WHY_MOVING, answers);
 		return;
 	}
-	post_all(checking, holder, asks, places, count, now.steady_us, answers);
+	const uint32_t ways[2] = {way_to_thread(checking, holder, false), way_to_thread(checking, holder, true)};
+	post_all(checking, ways, asks, places, count, now.steady_us, answers);
 }
 
 /* Answers a group, cut by partition. @param counted  among the answers that were given */
@@ -220,19 +243,19 @@ static void ask_all(struct checking *checking, const struct check_ask *asks, uin
 
 static void send_outgoing(struct checking *checking)
 {
-	for (uint32_t to = 0; to < checking->inboxes; to++)
-		if (checking->outgoing[to] != NULL && !gathers(checking, to))
-			send_packet(checking, to);
+	for (uint32_t way = 0; way < checking->ways; way++)
+		if (checking->outgoing[way] != NULL && !gathers(checking, way))
+			send_packet(checking, way);
 }
 
 /* Answers what has waited too long to be sent. */
 static void expire_outgoing(struct checking *checking, int64_t now_ms)
 {
-	for (uint32_t to = 0; to < checking->inboxes; to++) {
-		struct mail_packet *packet = checking->outgoing[to];
+	for (uint32_t way = 0; way < checking->ways; way++) {
+		struct mail_packet *packet = checking->outgoing[way];
 		if (packet == NULL || !answering_give_up(checking->answering, packet, now_ms))
 			continue;
-		checking->outgoing[to] = NULL;
+		checking->outgoing[way] = NULL;
 		answering_put_back(checking->answering, packet);
 	}
 }
@@ -404,8 +427,8 @@ enum weir_status checking_open(struct checking *checking, struct weir_error *err
 	checking->bundles =
 		(struct bundles){.context = checking, .ask = ask_for_bundle, .is_here = is_here, .answered = answered};
 	checking->answering->bundles = &checking->bundles;
-	checking->inboxes = checks->threads + (checks->owners != NULL ? OWNERS_PLACES_MAX : 0);
-	checking->outgoing = weir_alloc(checking->inboxes, sizeof(struct mail_packet *));
+	checking->ways = 2 * checks->threads + (checks->owners != NULL ? OWNERS_INBOXES : 0);
+	checking->outgoing = weir_alloc(checking->ways, sizeof(struct mail_packet *));
 	enum weir_status status = checks->open(checks->context, options->number, &judge, surface, error);
 	if (status != WEIR_OK)
 		return status;

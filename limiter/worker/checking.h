@@ -18,11 +18,11 @@ struct checking {
 	uint32_t partition_count;
 	const bool *given; /* by partition: the process has it */
 	struct bundles bundles;
-	struct mail_packet **outgoing; /* by inbox: asks that are not sent yet */
-	uint32_t inboxes;              /* of threads, and of other processes' places */
-	int epoll;                     /* -1: no checks are asked */
-	int64_t serve_ms;              /* monotonic: when the surface is served though nothing has come */
-	int64_t step_ms;               /* monotonic: when the thread was last seen to go on; 0: never */
+	struct mail_packet **outgoing; /* asks that are not sent yet, by way_of() */
+	uint32_t ways;
+	int epoll;        /* -1: no checks are asked */
+	int64_t serve_ms; /* monotonic: when the surface is served though nothing has come */
+	int64_t step_ms;  /* monotonic: when the thread was last seen to go on; 0: never */
 	bool stopped;
 };
 

@@ -37,7 +37,7 @@ struct mail_packet {
 	int64_t expires_ms;                /* monotonic: when the next one is; INT64_MAX: none is any more */
 	int64_t until_ms[CHECK_GROUP_MAX]; /* monotonic, of each ask: nobody waits for its answer after this */
 	bool elsewhere;                    /* it was sent to another process: */
-	uint32_t place;                    /* where that is */
+	uint32_t way;                      /* by which of the places' inboxes (owners.h) */
 	struct mail_packet *later;         /* among those that are away */
 	char bytes[MAIL_PACKET_BYTES];
 };

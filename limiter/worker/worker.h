@@ -36,7 +36,7 @@ struct worker;
 /* How a process's workers take checks. One for all of them; borrowed while they live. */
 struct worker_checks {
 	struct mail *mail;
-	uint32_t threads;      /* how many workers there are; behind their inboxes are those of the owners' places */
+	uint32_t threads;      /* how many workers there are; behind their inboxes are OWNERS_INBOXES of places */
 	struct owners *owners; /* NULL: all checks are answered here, or not at all */
 	/** Makes the surface of a worker. @param judge  of this worker; copied */
 	enum weir_status (*open)(void *context, uint32_t worker, const struct check_judge *judge,

@@ -4,205 +4,9 @@
  * its acknowledgements are late. Never does one more pass than the limit says, and the
  * log judged again gives the same.
  */
-#include "common/base/wake.h"
-#include "limiter/owners/owners.h"
 #include "limiter/worker/partition_checks.h"
+#include "worker_callers.h"
 #include "worker_results.h"
-
-enum { CALLS_MAX = 65536, LIMIT = 5 /* of scene_config */ };
-
-/* One call, and what became of it. */
-struct call {
-	struct check_ask ask;
-	char key[16];
-	struct check_answer answer;
-	_Atomic bool answered;
-};
-
-/* A surface whose clients are the test's threads. */
-struct desk {
-	struct callers *callers;
-	struct check_judge judge;
-	pthread_mutex_t lock;
-	uint64_t waiting[CALLS_MAX]; /* numbers of calls */
-	size_t first, count;
-	int wake;
-	bool in_ask, opened, stopped;
-	void (*_Atomic act)(struct desk *desk); /* what is done once, in the worker's thread; NULL: nothing */
-};
-
-struct callers {
-	struct worker_checks checks;
-	struct desk desks[SCENE_THREADS_MAX];
-	struct call *calls;
-	_Atomic uint64_t called;
-};
-
-static void be_answered(struct callers *callers, const struct check_answer *answer)
-{
-	struct call *call = &callers->calls[answer->ticket];
-	assert_false(call->answered); /* each once */
-	call->answer = *answer;
-	call->answered = true;
-}
-
-static uint32_t take_calls(struct desk *desk, struct check_ask *asks)
-{
-	uint32_t count = 0;
-	pthread_mutex_lock(&desk->lock);
-	for (; count < CHECK_GROUP_MAX && desk->first < desk->count; count++)
-		asks[count] = desk->callers->calls[desk->waiting[desk->first++]].ask;
-	if (desk->first == desk->count)
-		desk->first = desk->count = 0;
-	pthread_mutex_unlock(&desk->lock);
-	return count;
-}
-
-static void serve(void *context)
-{
-	struct desk *desk = context;
-	struct check_ask asks[CHECK_GROUP_MAX];
-	struct check_answer answers[CHECK_GROUP_MAX];
-	uint32_t count;
-	weir_wake_clear(desk->wake);
-	if (desk->act != NULL) {
-		desk->act(desk);
-		desk->act = NULL;
-	}
-	while (!desk->stopped && (count = take_calls(desk, asks)) > 0) {
-		desk->in_ask = true;
-		desk->judge.ask(desk->judge.context, asks, count, answers);
-		desk->in_ask = false;
-		for (uint32_t i = 0; i < count; i++) {
-			assert_int_equal(answers[i].ticket, asks[i].ticket);
-			if (answers[i].outcome != CHECK_LATER)
-				be_answered(desk->callers, &answers[i]);
-		}
-	}
-}
-
-static void be_answered_late(void *context, const struct check_answer *answer)
-{
-	struct desk *desk = context;
-	assert_false(desk->in_ask);
-	be_answered(desk->callers, answer);
-}
-
-static void stop_serving(void *context)
-{
-	((struct desk *)context)->stopped = true;
-}
-
-static void leave_desk(void *context)
-{
-	close(((struct desk *)context)->wake);
-}
-
-static enum weir_status open_desk(void *context, uint32_t worker, const struct check_judge *judge,
-                                  struct check_surface *surface, struct weir_error *error)
-{
-	struct callers *callers = context;
-	struct desk *desk = &callers->desks[worker];
-	(void)error;
-	desk->callers = callers;
-	desk->judge = *judge;
-	pthread_mutex_init(&desk->lock, NULL);
-	desk->wake = weir_wake_new();
-	*surface = (struct check_surface){.context = desk,
-	                                  .descriptor = desk->wake,
-	                                  .serve = serve,
-	                                  .answered = be_answered_late,
-	                                  .stop = stop_serving,
-	                                  .end = stop_serving,
-	                                  .free = leave_desk};
-	return WEIR_OK;
-}
-
-static void be_opened(void *context, uint32_t worker)
-{
-	((struct callers *)context)->desks[worker].opened = true;
-}
-
-static struct callers *callers_new(uint32_t threads)
-{
-	struct callers *callers = calloc(1, sizeof *callers);
-	callers->calls = calloc(CALLS_MAX, sizeof *callers->calls);
-	callers->checks = (struct worker_checks){.mail = mail_new(threads + OWNERS_PLACES_MAX),
-	                                         .threads = threads,
-	                                         .open = open_desk,
-	                                         .opened = be_opened,
-	                                         .context = callers};
-	return callers;
-}
-
-static void callers_free(struct callers *callers)
-{
-	mail_free(callers->checks.mail);
-	free(callers->calls);
-	free(callers);
-}
-
-/* Writes a call down, and gives its number. */
-static uint64_t write_call(struct callers *callers, const char *key, bool peek, bool durable)
-{
-	uint64_t number = callers->called++;
-	assert_true(number < CALLS_MAX);
-	struct call *call = &callers->calls[number];
-	snprintf(call->key, sizeof call->key, "%s", key);
-	call->ask = (struct check_ask){.zone = weir_span_of("site"),
-	                               .key = weir_span_of(call->key),
-	                               .cost = 1,
-	                               .peek = peek,
-	                               .durable = durable,
-	                               .ticket = number};
-	return number;
-}
-
-/* Hands calls in, from one on: a desk takes them together. */
-static void hand_in(struct callers *callers, uint32_t desk_number, uint64_t first, uint32_t count)
-{
-	struct desk *desk = &callers->desks[desk_number];
-	assert_true(desk->opened);
-	pthread_mutex_lock(&desk->lock);
-	if (desk->count + count > CALLS_MAX) {
-		memmove(desk->waiting, desk->waiting + desk->first, (desk->count - desk->first) * sizeof desk->waiting[0]);
-		desk->count -= desk->first;
-		desk->first = 0;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		desk->waiting[desk->count++] = first + i;
-	pthread_mutex_unlock(&desk->lock);
-	weir_wake_up(desk->wake);
-}
-
-/* Calls, and gives the call's number. */
-static uint64_t call(struct callers *callers, uint32_t desk_number, const char *key, bool peek, bool durable)
-{
-	uint64_t number = write_call(callers, key, peek, durable);
-	hand_in(callers, desk_number, number, 1);
-	return number;
-}
-
-static struct check_answer answer_of(struct callers *callers, uint64_t number)
-{
-	AWAIT(callers->calls[number].answered);
-	return callers->calls[number].answer;
-}
-
-/* Calls, or looks, until it is passed or blocked. */
-static struct check_answer repeat_until_judged(struct callers *callers, uint32_t desk, const char *key, bool peek)
-{
-	struct check_answer answer;
-	do
-		answer = answer_of(callers, call(callers, desk, key, peek, false));
-	while (answer.outcome == CHECK_UNAVAILABLE);
-	return answer;
-}
-
-static struct check_answer insist(struct callers *callers, uint32_t desk, const char *key)
-{
-	return repeat_until_judged(callers, desk, key, false);
-}
 
 /* Whether it may have been counted, though its caller was told of no verdict. */
 static bool is_unsure(const struct check_answer *answer)
@@ -476,6 +280,43 @@ static void a_durable_answer_waits_for_the_acknowledgement(void **state)
 	faults.withheld = 0;
 	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
 	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_BLOCKED); /* ann has had five: one was told of later */
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
+/* A key of which another thread has the partition. */
+static void find_key_of(const struct process *process, uint32_t thread, char key[16])
+{
+	uint32_t partition, number = 0;
+	do {
+		snprintf(key, 16, "key%u", number++);
+		partition = weir_partition(weir_slot(weir_span_of(key)), SCENE_PARTITIONS);
+	} while (placement_holder(process->placement, partition) != thread);
+}
+
+/* What travels to another thread at once with a durable ask, of whatever keys, does not wait for the log with it. */
+static void only_durable_asks_wait_for_the_log(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(2);
+	char key[16];
+	stage->scene->checks = &callers->checks;
+	process_start_threads(process, stage->scene, false, 0, 2);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+	find_key_of(process, 1, key);
+	assert_int_equal(insist(callers, 0, key).outcome, CHECK_PASSED);
+
+	faults.withheld = WEIR_TOPIC_EVENTS + 1;
+	uint64_t durable = write_call(callers, key, false, true), plain = write_call(callers, key, false, false);
+	hand_in(callers, 0, durable, 2);
+	assert_int_equal(answer_of(callers, plain).outcome, CHECK_PASSED);
+	assert_false(callers->calls[durable].answered);
+	faults.withheld = 0;
+	assert_int_equal(answer_of(callers, durable).outcome, CHECK_PASSED);
+	while (insist(callers, 0, key).outcome == CHECK_PASSED)
+		continue;
 	process_stop(process, true);
 	compare_with_replay(stage);
 	callers_free(callers);
@@ -790,6 +631,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(each_ask_has_its_own_time, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(only_durable_asks_wait_for_the_log, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(all_or_none_count_at_the_edge_of_a_stall, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_key_is_loaded_while_checkpoints_follow_one_another, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(nothing_is_read_again_for_nobody, set_up, stage_tear_down),
