@@ -57,6 +57,8 @@ struct check_ask {
 	uint32_t bundle; /* 0; else those beside it with the same number count all, or none; CHECK_COUNTS alone */
 	bool durable;    /* answer after the log's acknowledgement */
 	bool
+		shadow; /* its zone is on trial: of a bundle, one that cannot be judged passes, and refuses the others nothing */
+	bool
 		exempt; /* its key is not counted in the zone, or its reservation is of none: it passes, and nobody judges it */
 	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
 	uint64_t ticket; /* the surface's own, below CHECK_TICKET_END; comes back with the answer */

@@ -41,6 +41,13 @@ static bool refuses(const struct check_answer *answer)
 	return answer->outcome != CHECK_PASSED && answer->outcome != CHECK_BLOCKED;
 }
 
+/* A zone on trial has no say: one that cannot be judged there passes, and is not counted. */
+static void pass_on_trial(const struct check_ask *ask, struct check_answer *answer)
+{
+	if (ask->shadow && answer->outcome == CHECK_UNAVAILABLE)
+		*answer = (struct check_answer){.outcome = CHECK_PASSED, .retry_after_ms = -1, .ticket = answer->ticket};
+}
+
 /* One that could not be answered is the answer of all, unless one comes later: that has been told already. */
 static void spread_refusal(struct check_answer *answers, uint32_t count)
 {
@@ -132,6 +139,7 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 	for (uint32_t i = 0; i < count; i++) {
 		if (answers[i].outcome == CHECK_LATER || answers[i].why == CHECK_WHY_FULL)
 			return false;
+		pass_on_trial(&asks[i], &answers[i]);
 		refused |= refuses(&answers[i]);
 		blocked |= answers[i].outcome == CHECK_BLOCKED;
 	}
@@ -139,6 +147,8 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 		count_blocked(bundles, asks, count, answers);
 	else if (!refused)
 		bundles->ask(bundles->context, asks, count, bundles->now, true, answers);
+	for (uint32_t i = 0; i < count; i++)
+		pass_on_trial(&asks[i], &answers[i]);
 	spread_refusal(answers, count);
 	return true;
 }
@@ -335,12 +345,14 @@ void bundles_take(struct bundles *bundles, const struct check_answer *answer)
 	if (ticket & FOR_NOBODY)
 		return;
 	struct bundle *bundle = &bundles->all[ticket >> PART_BITS];
-	struct check_answer *taken = &bundle->answers[ticket & ((1u << PART_BITS) - 1)];
-	if (!bundle->blocked || answer->outcome != CHECK_PASSED) {
-		*taken = *answer;
+	uint32_t part = (uint32_t)ticket & ((1u << PART_BITS) - 1);
+	struct check_answer *taken = &bundle->answers[part], given = *answer;
+	pass_on_trial(&bundle->parts.asks[part], &given);
+	if (!bundle->blocked || given.outcome != CHECK_PASSED) {
+		*taken = given;
 	} else {
-		taken->reserved = answer->reserved;
-		memcpy(taken->reservation, answer->reservation, sizeof taken->reservation);
+		taken->reserved = given.reserved;
+		memcpy(taken->reservation, given.reservation, sizeof taken->reservation);
 	}
 	if (--bundle->open == 0)
 		bundles->whole++;

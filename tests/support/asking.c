@@ -23,7 +23,10 @@ enum { TURNS_MAX = 500, TURN_MS = 10 };
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
 	struct asking *asking = context;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && asking->unavailable; i++)
+		answers[i] = (struct check_answer){
+			.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_MOVING, .retry_after_ms = -1, .ticket = asks[i].ticket};
+	for (uint32_t i = 0; i < count && !asking->unavailable; i++)
 		answers[i] = (struct check_answer){.outcome = CHECK_PASSED,
 		                                   .limit = 10,
 		                                   .window_ms = 60000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of checks in the test's own thread, over a judge that lets everything pass, and a client's connection to it. */
+/* A server of checks in the test's own thread, over a judge that lets everything pass or has no answer, and a client's connection to it. */
 #ifndef WEIR_TESTS_SUPPORT_ASKING_H
 #define WEIR_TESTS_SUPPORT_ASKING_H
 
@@ -8,6 +8,7 @@
 struct asking {
 	struct weir_policy *policy; /* NULL: there is none yet */
 	uint32_t asked;             /* how many asks were judged */
+	bool unavailable;           /* none of them can be */
 	struct link_server *server;
 	uint16_t port;
 	int fd;

@@ -26,6 +26,7 @@ struct judge {
 	bool tries;    /* what is asked counts only if it passes */
 	int refused;   /* a key that is not answered; -1: none */
 	int uncounted; /* likewise, but it is looked at */
+	int trial;     /* a key whose zone is on trial; -1: none */
 	int parked;    /* a key that waits for room where it counts, and had it where it was looked at; -1: none */
 	struct check_answer waiting[LATER_MOST], given[CHECK_BUNDLE_MAX];
 	uint32_t waiting_count, given_count, open, reserved;
@@ -134,7 +135,8 @@ static bool all_are_answered(const struct judge *judge, uint32_t count)
 
 static struct judge judge_new(void)
 {
-	return (struct judge){.room = 1000, .here = true, .refused = -1, .uncounted = -1, .parked = -1, .seed = 1};
+	return (struct judge){
+		.room = 1000, .here = true, .refused = -1, .uncounted = -1, .parked = -1, .trial = -1, .seed = 1};
 }
 
 /* Asks one bundle of keys, at these costs, and waits for its answers. */
@@ -152,6 +154,7 @@ static void ask(struct judge *judge, const char *keys, const int64_t *costs)
 		                             .cost = costs != NULL ? costs[i] : 1,
 		                             .durable = judge->durable,
 		                             .tries = judge->tries,
+		                             .shadow = key_of(&(struct check_ask){.key.at = &keys[i]}) == judge->trial,
 		                             .bundle = 1,
 		                             .ticket = FIRST_TICKET + i};
 	judge->given_count = 0;
@@ -198,6 +201,30 @@ static void a_refusal_is_the_answer_of_all(void **state)
 			assert_int_equal(judge.given[i].outcome, CHECK_UNAVAILABLE);
 			assert_int_equal(judge.given[i].why, CHECK_WHY_UNACKNOWLEDGED);
 		}
+		bundles_deinit(&judge.bundles);
+	}
+}
+
+/* Where a zone is on trial, it passes, whether it can be judged or not, and the others count without it. */
+static void one_on_trial_refuses_the_others_nothing(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct judge judge = judge_new();
+		judge.here = (i & 1) != 0;
+		judge.later = (i & 2) != 0;
+		judge.trial = 1;
+		*((i & 4) != 0 ? &judge.refused : &judge.uncounted) = 1;
+		ask(&judge, "abc", NULL);
+		for (int key = 0; key < 3; key++) {
+			assert_int_equal(judge.given[key].outcome, CHECK_PASSED);
+			assert_int_equal(judge.counted[key], key != 1);
+		}
+		judge.counted[0] = LIMIT;
+		ask(&judge, "abc", NULL);
+		assert_int_equal(judge.given[0].outcome, CHECK_BLOCKED);
+		assert_int_equal(judge.blocked[0], 1);
+		assert_int_equal(judge.counted[2], 1);
 		bundles_deinit(&judge.bundles);
 	}
 }
@@ -277,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(where_one_has_no_room_none_counts),
 		cmocka_unit_test(a_refusal_is_the_answer_of_all),
+		cmocka_unit_test(one_on_trial_refuses_the_others_nothing),
 		cmocka_unit_test(all_count_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,33 @@ static void before_a_policy_each_command_is_told_the_same(void **state)
 	}
 }
 
+/* Whatever is set for what cannot be judged: a zone on trial blocks nobody, and is no error. */
+static void a_zone_on_trial_passes_where_it_cannot_be_judged(void **state)
+{
+	static struct asking asking;
+	static const struct resp_options options = {0};
+	static const char two[] =
+		"[{\"name\":\"try\",\"mode\":\"shadow\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":9,\"window\":\"1m\",\"burst\":5}]},"
+		"{\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":7,\"window\":\"1m\",\"burst\":5}]}]";
+	static const char pass[] = "*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n", error[] = "-UNAVAILABLE moving: ask again\r\n";
+	(void)state;
+	for (int denies = 0; denies < 2; denies++) {
+		begin(&asking, denies ? WEIR_ON_UNAVAILABLE_DENY : WEIR_ON_UNAVAILABLE_ERROR, &options);
+		asking_use(&asking, two);
+		asking.unavailable = true;
+		expect(&asking, "WEIR.CHECK 192.0.2.1 try", pass);
+		expect(&asking, "WEIR.PEEK 192.0.2.1 try", pass);
+		expect(&asking, "WEIR.ALLOW 192.0.2.1 try", ":1\r\n");
+		expect(&asking, "WEIR.ALLOW 192.0.2.1 site", denies ? ":0\r\n" : error);
+		expect(&asking, "WEIR.ALL 1 192.0.2.1 try 1", "*2\r\n:0\r\n*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n");
+		expect(&asking, "WEIR.ALL 2 192.0.2.1 try 1 192.0.2.1 site 1",
+		       denies ? "*3\r\n:1\r\n*5\r\n:0\r\n:0\r\n:0\r\n:-1\r\n:0\r\n*5\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
+		              : error);
+		expect(&asking, "WEIR.SETTLE 192.0.2.1 try 0123456789abcdef0123456789abcdef 1", error);
+		asking_end(&asking);
+	}
+}
+
 /* A pool of connections resets each before it hands it on. */
 static void who_resets_has_time_to_log_in_again(void **state)
 {
@@ -181,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_a_policy_each_command_is_told_the_same),
+		cmocka_unit_test(a_zone_on_trial_passes_where_it_cannot_be_judged),
 		cmocka_unit_test(who_resets_has_time_to_log_in_again),
 		cmocka_unit_test(a_user_hears_of_no_zone_that_it_may_not_ask_in),
 		cmocka_unit_test(half_commands_are_kept_for_so_many_bytes_in_all),

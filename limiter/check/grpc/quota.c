@@ -417,7 +417,7 @@ static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32
 	set_fields(request, bucket);
 	if (!ask_bucket(call, number, bucket))
 		return false;
-	bucket->wants = false;
+	bucket->wants &= !bucket->renews; /* what is asked in zones on trial alone is told nobody */
 	bucket->asked_active = bucket->active;
 	bucket->active &= !bucket->renews;
 	bucket->asking = true;

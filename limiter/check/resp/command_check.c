@@ -200,6 +200,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	}
 	struct check_ask *ask = slot_ask(connection, form);
 	connection->last->counted = check_counts_named(connection->server->base.counts, zone->name);
+	ask->shadow = connection->last->shadow = zone->mode == WEIR_SHADOW;
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
 	ask->exempt = exempt;

@@ -76,7 +76,7 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 	struct slot *slot = take_slot(server);
 	slot->connection = connection;
 	slot->next = NULL;
-	slot->answered = false;
+	slot->answered = slot->shadow = false;
 	slot->together = 0;
 	slot->form = form;
 	if (connection->last != NULL)
@@ -127,8 +127,13 @@ static void write_numbers(struct connection *connection, enum reply_form form, c
 static void write_unavailable(struct connection *connection, const struct slot *slot)
 {
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
+	enum weir_on_unavailable told = connection->base.server->options.on_unavailable;
 	/* A settlement is no question: neither pass nor block would say that nothing was given back. */
-	switch (slot->form == REPLY_SETTLED ? WEIR_ON_UNAVAILABLE_ERROR : connection->base.server->options.on_unavailable) {
+	if (slot->form == REPLY_SETTLED)
+		told = WEIR_ON_UNAVAILABLE_ERROR;
+	else if (slot->shadow)
+		told = WEIR_ON_UNAVAILABLE_ALLOW;
+	switch (told) {
 	case WEIR_ON_UNAVAILABLE_ERROR:
 		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;
@@ -197,7 +202,9 @@ static bool is_written_next(const struct slot *slot, const struct slot **refused
 		if (!slot->answered)
 			return false;
 		*blocked |= outcome == CHECK_BLOCKED;
-		if (*refused == NULL && outcome != CHECK_PASSED && outcome != CHECK_BLOCKED)
+		bool told =
+			outcome == CHECK_PASSED || outcome == CHECK_BLOCKED || (slot->shadow && outcome == CHECK_UNAVAILABLE);
+		if (*refused == NULL && !told)
 			*refused = slot;
 	}
 	return true;
@@ -206,7 +213,7 @@ static bool is_written_next(const struct slot *slot, const struct slot **refused
 /*
  * A bundle's reply begins with whether it is limited, and has the five numbers of each; or it is one error.
  *
- * @param refused  the first that neither passed nor was blocked; NULL: there is none
+ * @param refused  the first, not on trial, that neither passed nor was blocked; NULL: there is none
  */
 static bool write_together(struct connection *connection, uint32_t together, const struct slot *refused, bool blocked)
 {

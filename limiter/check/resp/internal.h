@@ -39,6 +39,7 @@ struct slot {
 	struct slot *next; /* behind it in its connection; of a free one: the next free */
 	uint32_t turn;     /* how often it was used, modulo SLOT_TURNS: an answer for an earlier use is a bug */
 	bool answered;
+	bool shadow;       /* its zone is on trial: it passes, also where it cannot be judged */
 	uint32_t together; /* of a bundle's first: how many there are, for one reply; else 0 */
 	enum reply_form form;
 	uint32_t counted; /* the number of its zone's counts */
