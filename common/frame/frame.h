@@ -252,6 +252,20 @@ void weir_frame_reader_free(struct weir_frame_reader *reader);
 WEIR_MUST_USE enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir_span message,
                                                  struct weir_frame *frame, struct weir_error *error);
 
+/* A sender's clock may be ahead of the log's by this much. */
+enum { WEIR_FRAME_AHEAD_MOST_MS = 5000 };
+
+/**
+ * Lowers what a sender whose clock is ahead has said: the sending time to WEIR_FRAME_AHEAD_MOST_MS after the log took the
+ * message, and then its events' times to that as well, or buckets would be of tomorrow. Times of checks stay, as they were
+ * answered by them. What the log knows decides, so reading a message again gives the same.
+ *
+ * @param reader       that has decoded the frame
+ * @param appended_ms  when the log took it, by the log's clock; 0: not known, and the sender is believed
+ * @return by how much the sending time was lowered
+ */
+int64_t weir_frame_bound_times(struct weir_frame_reader *reader, struct weir_frame *frame, int64_t appended_ms);
+
 /** A control record's message; returned, the caller frees. */
 char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uint64_t policy_version,
                          struct weir_span body, size_t *length);

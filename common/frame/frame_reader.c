@@ -362,3 +362,15 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
 		return weir_fail(error, WEIR_INVALID, "damaged frame: %s", input.why);
 	return WEIR_OK;
 }
+
+int64_t weir_frame_bound_times(struct weir_frame_reader *reader, struct weir_frame *frame, int64_t appended_ms)
+{
+	int64_t latest_ms = appended_ms + WEIR_FRAME_AHEAD_MOST_MS, ahead_ms = frame->sending_time_ms - latest_ms;
+	if (appended_ms <= 0 || ahead_ms <= 0)
+		return 0;
+	frame->sending_time_ms = latest_ms;
+	for (uint32_t i = 0; i < frame->event_count && frame->kind != WEIR_FRAME_CHECKS; i++)
+		if (reader->events[i].time_ms > latest_ms)
+			reader->events[i].time_ms = latest_ms;
+	return ahead_ms;
+}

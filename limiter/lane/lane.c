@@ -254,18 +254,15 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 }
 
 /*
- * Decodes a message, and bounds its sending time. A partition's clock never goes back, so one sender's clock far ahead
- * would make every bucket forgotten for good. The bound is in the log with the message, so reading it again gives the
- * same result.
+ * Decodes a message, and bounds its times. A partition's clock never goes back, so one sender's clock far ahead would
+ * make every bucket forgotten for good; and events of tomorrow would make those of today late, which count nothing.
  */
 static enum weir_status decode(struct lane *lane, struct weir_span message, struct weir_error *error)
 {
 	enum weir_status status = weir_frame_decode(lane->reader, message, &lane->frame, error);
 	if (status != WEIR_OK)
 		return status;
-	int64_t latest_ms = lane->appended_ms + LANE_AHEAD_MOST_MS, sent_ms = lane->frame.sending_time_ms;
-	lane->ahead_ms = lane->appended_ms > 0 && sent_ms > latest_ms ? sent_ms - latest_ms : 0;
-	lane->frame.sending_time_ms -= lane->ahead_ms;
+	lane->ahead_ms = weir_frame_bound_times(lane->reader, &lane->frame, lane->appended_ms);
 	return WEIR_OK;
 }
 

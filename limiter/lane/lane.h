@@ -19,9 +19,6 @@
 struct lane;
 struct policy_switch;
 
-/* A sender's clock may be ahead of the log's by this much. Later sending times are reduced to that. */
-enum { LANE_AHEAD_MOST_MS = 5000 };
-
 /* The result of one message. Everything is borrowed from the lane until its next message. */
 struct lane_result {
 	uint64_t offset;                                /* in the topic */

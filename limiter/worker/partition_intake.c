@@ -73,7 +73,7 @@ static void log_ahead(const struct partition *partition, const struct lane_resul
 	struct worker_core *core = partition->tools->core;
 	if (partition->counting)
 		weir_counter_add(&core->stats.ahead, 1);
-	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
+	int64_t ahead_s = (result->ahead_ms + WEIR_FRAME_AHEAD_MOST_MS) / 1000;
 	char source[SOURCE_WORDS_BYTES], ahead[WEIR_AGE_BYTES];
 	weir_notice_log(
 		&core->ahead, core->options.log, WEIR_LOG_WARNING, "limiter",

@@ -63,16 +63,22 @@ static int tear_down(void **state)
 }
 
 /* Events of one key, a second apart. A position is that of the byte after a line, so the first one is 1. */
-static struct weir_span events(struct scene *scene, uint64_t first_position, uint32_t count, int64_t sent_ms)
+static struct weir_span events_at(struct scene *scene, int64_t time_ms, uint64_t first_position, uint32_t count,
+                                  int64_t sent_ms)
 {
 	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = "the only source";
 	const struct weir_frame_zone zone = {.id = 1};
-	weir_frame_begin(scene->writer, source, 1, START_MS, first_position + 1);
+	weir_frame_begin(scene->writer, source, 1, time_ms, first_position + 1);
 	for (uint32_t i = 0; i < count; i++)
-		assert_int_equal(weir_frame_add(scene->writer, weir_span_of("192.0.2.1"), 99, START_MS + 1000 * (int64_t)i,
+		assert_int_equal(weir_frame_add(scene->writer, weir_span_of("192.0.2.1"), 99, time_ms + 1000 * (int64_t)i,
 		                                first_position + 1 + i, 1, &zone, 1),
 		                 WEIR_OK);
 	return weir_frame_finish(scene->writer, sent_ms);
+}
+
+static struct weir_span events(struct scene *scene, uint64_t first_position, uint32_t count, int64_t sent_ms)
+{
+	return events_at(scene, START_MS, first_position, count, sent_ms);
 }
 
 static struct weir_span control(struct scene *scene, enum weir_frame_kind kind, uint64_t version, const char *text)
@@ -222,7 +228,7 @@ static void a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it(
 	struct scene *scene = *state;
 	struct weir_partition_state cut = {0};
 	struct weir_text extra = {0};
-	int64_t latest_ms = START_MS + LANE_AHEAD_MOST_MS;
+	int64_t latest_ms = START_MS + WEIR_FRAME_AHEAD_MOST_MS;
 	assert_int_equal(offer(scene, events(scene, 0, 1, latest_ms), 0, START_MS), WEIR_OK);
 	assert_int_equal(scene->result.ahead_ms, 0);
 	assert_int_equal(offer(scene, events(scene, 1, 1, latest_ms + 1), 1, START_MS), WEIR_OK);
@@ -234,6 +240,22 @@ static void a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it(
 	assert_int_equal(offer(scene, events(scene, 2, 1, latest_ms + 86400000), 2, 0), WEIR_OK);
 	assert_int_equal(scene->result.ahead_ms, 0);
 	weir_text_deinit(&extra);
+}
+
+/* Events that a collector's clock put into tomorrow would make all others of their keys late until then: none is counted. */
+static void events_of_a_clock_that_is_ahead_are_of_their_arrival(void **state)
+{
+	enum { DAY_MS = 86400000 };
+	struct scene *scene = *state;
+	assert_int_equal(offer(scene, events_at(scene, START_MS + DAY_MS, 0, 1, START_MS + DAY_MS), 0, START_MS), WEIR_OK);
+	assert_int_equal(scene->result.ahead_ms, DAY_MS - WEIR_FRAME_AHEAD_MOST_MS);
+	assert_int_equal(scene->result.frame->events[0].time_ms, START_MS + WEIR_FRAME_AHEAD_MOST_MS);
+	/* Of a frame that was sent at a time that can be, no event's time is doubted: its collector has bounded it. */
+	assert_int_equal(offer(scene, events_at(scene, START_MS + 6000, 1, 1, START_MS), 1, START_MS), WEIR_OK);
+	assert_int_equal(scene->result.frame->events[0].time_ms, START_MS + 6000);
+	assert_int_equal(offer(scene, events(scene, 2, 2, START_MS + 2000), 2, START_MS + 2000), WEIR_OK);
+	assert_int_equal(verdict(scene, 0), 0);
+	assert_int_equal(verdict(scene, 1), WEIR_VERDICT_BLOCK | WEIR_VERDICT_DECIDED);
 }
 
 static void a_cut_brings_back_offset_policy_clock_and_positions(void **state)
@@ -368,6 +390,7 @@ int main(void)
 		CASE(other_zones_under_a_number_that_is_in_force_are_refused),
 		CASE(a_policy_that_the_book_lacks_is_waited_for),
 		CASE(a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it),
+		CASE(events_of_a_clock_that_is_ahead_are_of_their_arrival),
 		CASE(a_cut_brings_back_offset_policy_clock_and_positions),
 		CASE(a_cut_that_is_cut_short_is_refused),
 		CASE(a_cut_whose_clock_or_policy_was_changed_is_refused),

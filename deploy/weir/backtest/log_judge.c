@@ -401,9 +401,7 @@ static enum weir_status take_events(struct log_judge *judge, const struct weir_m
 		tell(judge, words);
 		return WEIR_OK;
 	}
-	/* as a lane does that knows when the log took it */
-	if (message->appended_ms > 0 && frame->sending_time_ms > message->appended_ms + LANE_AHEAD_MOST_MS)
-		frame->sending_time_ms = message->appended_ms + LANE_AHEAD_MOST_MS;
+	(void)weir_frame_bound_times(judge->reader, frame, message->appended_ms); /* as a lane does */
 	for (uint32_t first = 0, end; first < frame->event_count; first = end) {
 		end = first + 1;
 		while (end < frame->event_count && frame->events[end].position == frame->events[first].position)

@@ -433,13 +433,6 @@ static uint64_t *position_of(struct replay *replay, const uint8_t source[WEIR_SO
 	return &replay->taken[place].position;
 }
 
-static void advance_clock(struct replay *replay, int64_t sent_ms, int64_t appended_ms)
-{
-	if (appended_ms > 0 && sent_ms > appended_ms + LANE_AHEAD_MOST_MS)
-		sent_ms = appended_ms + LANE_AHEAD_MOST_MS;
-	shard_advance_clock(lane_shard(replay->lane), sent_ms);
-}
-
 /* Which of a frame's keys are asked about; NULL: none is. */
 static bool *wanted_keys(const struct replay *replay, const struct weir_frame *frame)
 {
@@ -488,7 +481,7 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 		pair += set->count;
 	}
 	free(wanted);
-	advance_clock(replay, frame->sending_time_ms, message->appended_ms);
+	shard_advance_clock(lane_shard(replay->lane), frame->sending_time_ms);
 	return status;
 }
 
@@ -538,6 +531,7 @@ enum weir_status replay_message(struct replay *replay, const struct weir_message
 		return WEIR_OK; /* a limiter skips it, too */
 	if (status != WEIR_OK)
 		return status;
+	(void)weir_frame_bound_times(replay->reader, &frame, message->appended_ms);
 	if (weir_frame_is_of_events(&frame))
 		return take_events(replay, message, &frame, error);
 	return take_control(replay, message, &frame, error);
