@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum { INDEX_LEAST = 1024 };
+enum {
+	INDEX_LEAST = 1024,
+	KEPT_BYTES =
+		1 << 20, /* of each array, when it is cleared: what one busy hour needed is no need of all that follow */
+};
 
 struct row {
 	uint64_t hash; /* of zone, bucket and hour */
@@ -163,6 +167,21 @@ void counts_row(const struct counts *counts, size_t i, struct weir_archive_count
 void counts_clear(struct counts *counts)
 {
 	counts->count = 0;
+	if (counts->room * sizeof *counts->rows > KEPT_BYTES) {
+		free(counts->rows);
+		counts->rows = NULL;
+		counts->room = 0;
+	}
+	if (counts->names.capacity > KEPT_BYTES) {
+		weir_text_deinit(&counts->names);
+		weir_text_reserve(&counts->names, 1);
+	}
 	weir_text_clear(&counts->names);
-	memset(counts->index, 0, (counts->mask + 1) * sizeof *counts->index);
+	if ((counts->mask + 1) * sizeof *counts->index > KEPT_BYTES) {
+		free(counts->index);
+		counts->index = weir_alloc(INDEX_LEAST, sizeof *counts->index);
+		counts->mask = INDEX_LEAST - 1;
+	} else {
+		memset(counts->index, 0, (counts->mask + 1) * sizeof *counts->index);
+	}
 }

@@ -2,6 +2,7 @@
 /* A file has a name of its own until it is whole, beside the one that it replaces: so neither is ever half there. */
 #include "common/files/output_file.h"
 
+#include "common/files/file_owner.h"
 #include "common/files/file_place.h"
 
 #include <errno.h>
@@ -22,7 +23,18 @@ static enum weir_status cannot_write(const char *path, struct weir_error *error)
 	return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 }
 
-/* Begins a file beside the one that it will replace, with that one's rights. */
+/* Who is not root gives no file away: what its group cannot keep, no other group gets. */
+static bool keep_rights(int fd, const struct stat *before)
+{
+	mode_t mode = before->st_mode & 0777;
+	if (geteuid() == 0 && fchown(fd, before->st_uid, before->st_gid) != 0)
+		return false;
+	if (geteuid() != 0 && fchown(fd, (uid_t)-1, before->st_gid) != 0)
+		mode &= ~(mode_t)S_IRWXG;
+	return fchmod(fd, mode) == 0;
+}
+
+/* Begins a file beside the one that it will replace, with that one's owner, group and rights. */
 static enum weir_status begin(struct weir_output_file *file, const struct stat *before, mode_t mode,
                               struct weir_error *error)
 {
@@ -31,9 +43,9 @@ static enum weir_status begin(struct weir_output_file *file, const struct stat *
 		return status;
 	if (unlink(file->unfinished) != 0 && errno != ENOENT)
 		return cannot_write(file->unfinished, error);
-	file->fd = open(file->unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	file->fd = weir_file_make(file->unfinished, O_WRONLY | O_EXCL, mode);
 	file->open = file->fd >= 0;
-	if (!file->open || (before != NULL && fchmod(file->fd, before->st_mode & 0777) != 0))
+	if (!file->open || (before != NULL && !keep_rights(file->fd, before)))
 		return cannot_write(file->unfinished, error);
 	return WEIR_OK;
 }

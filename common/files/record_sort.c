@@ -187,6 +187,8 @@ static enum weir_status flush(struct writer *writer, struct weir_error *error)
 		ssize_t written = pwrite(level->fd, writer->buffer + done, writer->used - done, (off_t)level->length);
 		if (written < 0 && errno == EINTR)
 			continue;
+		if (written == 0)
+			errno = ENOSPC; /* POSIX allows a write of nothing, and sets no errno then */
 		if (written <= 0)
 			return fail_file(writer->sort, "write", error);
 		done += (size_t)written;

@@ -5,6 +5,8 @@ before it serves, in four languages."""
 
 import contextlib
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -114,7 +116,9 @@ def told_in_time(command, port, key):
 def page(place, name, weir_port):
     """An example, once it serves: its port."""
     port = free_port()
-    command = EXAMPLES[name](place, example(f"clients/{name}", ("6390", str(weir_port)), ("8000", str(port))))
+    # A page does something before it asks: by then, a caller that hangs up has ended its request.
+    work = [("limited, wait :=", "time.Sleep(20 * time.Millisecond); limited, wait :=")] if name == "check.go" else []
+    command = EXAMPLES[name](place, example(f"clients/{name}", ("6390", str(weir_port)), ("8000", str(port)), *work))
     with open(place.path(f"{name}.log"), "wb") as log:
         # pylint: disable-next=consider-using-with
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -127,6 +131,17 @@ def page(place, name, weir_port):
         server.wait()
 
 
+def half_closed(port):
+    """What a caller is told that says all it has to say, and closes its side."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as link, link.makefile("rb") as told_back:
+        link.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        link.shutdown(socket.SHUT_WR)
+        try:
+            return told_back.read()
+        except ConnectionError:
+            return b""
+
+
 def serves(place, name):
     """Ten visits in a minute, then 429; all are served while weir stands still or is away, and soon."""
     weir, weir_port = started(place)
@@ -134,6 +149,10 @@ def serves(place, name):
     left = lambda: weir_client.call("WEIR.PEEK", "127.0.0.1", "site")[2]
     with page(place, name, weir_port) as port:
         until(lambda: ask(port) and left() < 10, "weir is asked")
+        asked = lambda: int(re.search(rb"total_commands_processed:(\d+)", weir_client.call("INFO", "stats")).group(1))
+        before = asked()
+        served = sum(half_closed(port).startswith(b"HTTP/1.1 ") for _ in range(20))
+        assert asked() - before > served, "who closes its side at once is asked about, if it is told anything"  # and INFO is one
         rest, seen = left(), []
         until(lambda: seen.append(ask(port)) or seen[-1][0] == 429, "no more are served")  # a late answer lets one more pass
         assert len(seen) > rest and {status for status, _ in seen[:-1]} <= {200}, seen

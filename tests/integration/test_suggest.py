@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance", "oracle"))
 # pylint: disable=wrong-import-position
 from limits import FixedWindow, SlidingWindow
 from support import cases, traffic
+from support.cases import Skipped
 from support.place import SANITIZED, lines_of, read
 from support.run_local import Run
 from support.traffic import START_MS, burst, fixed, line, sliding, zone
@@ -275,6 +276,25 @@ def test_a_zone_of_the_configuration_keeps_all_but_its_limits(place):
     assert report["together"] == {"blocked_keys": 1, "blocked_requests": 26, "blocked_share_of_keys": 0.5,
                                   "blocked_share_of_requests": 26 / 34} | report["together"]
     check_zone(place, log, read(place.path("zone")).decode(), {"u1": 26})
+
+
+def test_a_report_that_is_written_anew_stays_its_owners(place):
+    """A command of the administrator takes no file away from who reads it."""
+    if os.geteuid() != 0:
+        raise Skipped("only root has files of others to write")
+    log, out = place.write("a.log", burst("u1", 3)), place.path("owned", "zone")
+    os.mkdir(place.path("owned"), 0o755)
+    os.chown(place.path("owned"), 65534, 65533)
+    suggest_into = ("suggest", "--key", "user", "--window", "1m", "--blocked-keys", "0%", "--config", formats(place), "--output", out,
+                    "--json", place.path("r"), log)
+    place.good(*suggest_into)
+    about = os.stat(out)
+    assert (about.st_uid, about.st_gid) == (65534, 65533), about  # a new one is its directory's owner's
+    os.chown(out, 1234, 4321)
+    os.chmod(out, 0o640)
+    place.good(*suggest_into)
+    about = os.stat(out)
+    assert (about.st_uid, about.st_gid, about.st_mode & 0o777) == (1234, 4321, 0o640), about
 
 
 def refused(place, *words, code=USAGE):

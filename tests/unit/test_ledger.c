@@ -4,6 +4,7 @@
 #include "archiver/work/batch.h"
 #include "common/bytes/hash.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,6 +105,33 @@ static void equal_hashes_are_told_apart(void **state)
 	struct weir_archive_count row;
 	counts_row(counts, 0, &row);
 	assert_int_equal(row.passed + row.blocked * 10 + row.late * 100, 111);
+	counts_free(counts);
+}
+
+static size_t allocated(void)
+{
+	struct mallinfo2 all = mallinfo2(); /* nothing, where a sanitizer allocates */
+	return all.uordblks + all.hblkhd;
+}
+
+/* An hour with many keys leaves no room behind that nobody needs any more. */
+static void what_a_busy_hour_needed_is_given_back(void **state)
+{
+	enum { BUSY = 200000, KEPT_MOST = 8 << 20 };
+	(void)state;
+	struct counts *counts = counts_new();
+	size_t before = allocated();
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < BUSY; i++) {
+			char name[16];
+			struct weir_span bucket = {name, (uint32_t)snprintf(name, sizeof name, "key%d", i)};
+			counts_add(counts, 1, bucket, counts_hash(counts, bucket), 0, 1, 0, 0);
+		}
+		assert_int_equal(counts_size(counts), BUSY);
+		counts_clear(counts);
+		assert_int_equal(counts_size(counts), 0);
+		assert_true(allocated() <= before + KEPT_MOST);
+	}
 	counts_free(counts);
 }
 
@@ -475,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_equal_a_list),
 		cmocka_unit_test(equal_hashes_are_told_apart),
+		cmocka_unit_test(what_a_busy_hour_needed_is_given_back),
 		cmocka_unit_test(what_is_judged_again_counts_once),
 		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
 		cmocka_unit_test(a_state_without_marks_is_read),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A page that asks weir before it serves: go-redis. A check is not sent twice, as it would count twice; who is not answered
-// within 100 ms, or with an error, serves.
+// within 100 ms, or with an error, serves. A caller that hangs up does not end its check: it would not be counted.
 package main
 
 import (
@@ -18,7 +18,7 @@ var weir = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6390", MaxRetries: -1
 
 // Whether this key is limited, and for how many seconds; 0: no time helps.
 func ask(asked context.Context, key string) (limited bool, wait int64) {
-	limit, cancel := context.WithTimeout(asked, 100*time.Millisecond)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(asked), 100*time.Millisecond)
 	defer cancel()
 	said, err := weir.Do(limit, "WEIR.CHECK", key, "site").Int64Slice()
 	if err != nil || said[0] == 0 {
