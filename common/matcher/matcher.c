@@ -474,7 +474,7 @@ static enum taken take(struct weir_matcher *matcher, const struct zone_matcher *
 	bool done = is_done(zone, record);
 	if (!done && !weir_record_filter_test(&zone->match, record))
 		return NOT_TAKEN;
-	if (zone->exempts && is_exempt(matcher, zone, template, record, true))
+	if (zone->exempts && is_exempt(matcher, zone, template, record, !record->cut))
 		return NOT_TAKEN;
 	return done ? DONE : TAKEN;
 }
