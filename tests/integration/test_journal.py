@@ -231,18 +231,23 @@ def test_what_was_removed_before_it_was_read_is_counted(place):
     assert weir.summary()["zones"]["site"]["matched"] == 2 + (300 + 4) - (oldest - 1)
 
 
+def remove_rotated(place):
+    gone = glob.glob(place.path("journal", "*@*.journal"))
+    assert gone, os.listdir(place.path("journal"))
+    for path in gone:
+        os.unlink(path)
+
+
 def test_a_removed_file_that_was_read_is_no_loss(place):
     weir, port = start(place, [source(place)])
     with journal.Journal(place.path("journal", "system.journal")) as writer:
         writer.write(*(rotating(i, f"u{i}") for i in range(200)))
         until(lambda: verdicts(port) == 200, "all verdicts", running=weir)
-        for path in glob.glob(place.path("journal", "*@*.journal")):
-            os.unlink(path)
+        remove_rotated(place)
         writer.write(*(rotating(i, f"u{i}") for i in range(200, 400)))
         until(lambda: verdicts(port) == 400, "all verdicts", running=weir)
         assert weir.stop() == DONE, weir.said()
-        for path in glob.glob(place.path("journal", "*@*.journal")):
-            os.unlink(path)
+        remove_rotated(place)
         weir, port = start(place, [source(place)])
         writer.write(*(rotating(i, f"u{i}") for i in range(400, 500)))
         until(lambda: verdicts(port) == 500, "all verdicts", running=weir)
