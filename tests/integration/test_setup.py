@@ -10,6 +10,8 @@ import shlex
 import shutil
 import sys
 import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -358,6 +360,79 @@ def test_haproxy_from_setup_to_429(place):
     assert read(setting.main).count(b"# weir setup") == 0 and "weir.sock" in setting.good()
     place.write("etc/haproxy.cfg", text.replace("mode http", "mode tcp"))
     assert "no frontend of mode http" in setting.run().said()
+
+
+def ask_as(port, client):
+    """The status for a client that a CDN names in a header; None while nobody answers."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"X-Client": client}),
+                                    timeout=PATIENCE_S) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        return refused.code
+    except OSError:
+        return None
+
+
+SET_SRC = "    http-request set-src hdr(X-Client) if { hdr(X-Client) -m found }\n"
+
+
+def test_haproxy_looks_up_the_address_that_a_cdn_names(place):
+    """Rules run in their order: weir's stand behind what sets the address, and in no block of conditions."""
+    haproxy_program, port, site = program("haproxy"), free_port(), Site()
+    admin = f"maxconn 100\n    stats socket {place.path('admin')} mode 600 level admin"
+    if any(one.gr_name == "weir" for one in grp.getgrall()):
+        admin = admin.replace("mode 600", "group weir mode 600")
+    bare = haproxy_text(place, port, site.port).replace("maxconn 100", admin)
+    usual = bare[bare.index("    mode http"):bare.index("frontend web")]
+    place.write("etc/haproxy.cfg", bare)
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    for text in (bare.replace("    default_backend site\n", f"    http-request set-header X-A 1\n{SET_SRC}    default_backend site\n"),
+                 bare.replace("    default_backend site\n", "    http-request set-src str(192.0.2.77) if { path /never }\n"
+                              f"    .if !defined(HOME_X)\n    .if 1\n{SET_SRC}    .endif\n    .endif\n"
+                              "    .if defined(HOME_X)\n    .else\n    http-request set-src src\n    .endif\n"
+                              "    .if defined(HOME_X)\n    http-request set-src src\n    .endif\n    default_backend site\n"),
+                 bare.replace("defaults\n", f"defaults cdn\n{usual}{SET_SRC}defaults\n").replace("frontend web", "frontend web from cdn"),
+                 bare.replace("    default_backend site\n", "    tcp-request inspect-delay 1s\n    tcp-request content set-src "
+                              "req.hdr(X-Client) if { req.hdr(X-Client) -m found }\n    default_backend site\n")):
+        place.write("etc/haproxy.cfg", text)
+        setting.good("--apply")
+        assert setting.good("--apply").startswith("Nothing to do")
+        haproxy = place.start("-db", "-f", setting.main, program=haproxy_program)
+        until(lambda: ask_as(port, "198.51.100.1"), "HAProxy answers", running=haproxy)
+        weir = setting.follow()
+        place.append("access.log", flood("203.0.113.9"))
+        until(lambda: ask_as(port, "203.0.113.9") == 429, "the client is out", running=weir)
+        assert ask_as(port, "198.51.100.1") == 200 and ask(port) == (200, None)
+        assert weir.stop() == 0, weir.said()
+        haproxy.stop()
+        setting.good("--remove", "--apply")
+        assert read(setting.main).decode() == text
+    # Behind a backend's there is no place.
+    assert "set-src of backend" not in setting.good()
+    place.write("etc/haproxy.cfg", bare.replace("\nbackend site\n", f"\nbackend site\n{SET_SRC}"))
+    assert "set-src of backend site" in setting.good()
+
+
+def test_doctor_tells_a_look_up_before_the_address_is_set(place):
+    program("haproxy")
+    late = SET_SRC + "    default_backend site\n"
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    setting.good("--apply")
+    made = read(setting.main).decode()
+    bare = haproxy_text(place, free_port(), 1)
+    for text, told in ((made, ""), (made.replace("    default_backend site\n", late), "web"),
+                       (made.replace("frontend web # the site\n", "frontend web\n" + SET_SRC), ""),
+                       (made.replace("frontend raw\n", "frontend raw\n" + SET_SRC), ""),
+                       (made.replace("\nbackend site\n", "\nbackend site\n" + SET_SRC), "site"),
+                       (bare.replace("    default_backend site\n", late), "")):
+        machine = place.path("machine")
+        own = place.write("haproxy.cfg", text)
+        apart = Apart(place, f"rm -rf {machine} && cp -a /etc {machine} && mkdir -p {machine}/haproxy",
+                      f"cp {own} {machine}/haproxy/haproxy.cfg && mount --bind {machine} /etc")
+        said = apart.run("sh", "-c", f"{place.weir} doctor --config {setting.config} --state {place.path('none')} || true")
+        assert ("before the set-src of" in said) == bool(told) and (not told or f"set-src of section {told} " in said), said
 
 
 class Apart:

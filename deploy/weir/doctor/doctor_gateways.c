@@ -292,6 +292,8 @@ void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check
 			doctor_check_nginx(check, &gateways.at[i], to + strlen("nginx-map:"));
 		if (strncmp(to, "nft:inet/weir/blocked4", strlen("nft:inet/weir/blocked4")) == 0)
 			check_nft(check, &gateways.at[i]);
+		if (strncmp(to, "haproxy:", strlen("haproxy:")) == 0)
+			doctor_check_haproxy(check, &gateways.at[i]);
 	}
 	gateway_list_deinit(&list);
 	free_all(&gateways);

@@ -39,4 +39,7 @@ void doctor_compare_lists(struct doctor *doctor, const struct weir_check *check,
 /** Whether the nginx of this machine includes a list, and has read it since it was written. */
 void doctor_check_nginx(const struct weir_check *check, const struct doctor_gateway *gateway, const char *path);
 
+/** Whether the HAProxy of this machine looks up clients by the address that it ends up with. */
+void doctor_check_haproxy(const struct weir_check *check, const struct doctor_gateway *gateway);
+
 #endif
