@@ -6,8 +6,6 @@ import grp
 import json
 import os
 import signal
-import shlex
-import shutil
 import sys
 import time
 import urllib.error
@@ -19,79 +17,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.gateways import Site, always, ask, program, seconds_left
 from support.network import Network, Outside
-from support.place import PATIENCE_S, ROOT, free_port, read, until
-from support.traffic import FORMAT, line, sliding, source, zone
-
-START_MS = 1000 * int(time.time())
-
-
-class Setting:
-    """A folder with a gateway's configuration and weir's, and `weir setup` for it."""
-
-    def __init__(self, place, kind, main, zones=None, form=FORMAT, **more):
-        self.place, self.kind, self.main = place, kind, place.path("etc", main)
-        self.log = place.write("access.log", "")
-        self.list = place.path("lib/gateways/nginx.map")
-        self.config = place.config(zones or [zone("site", [sliding(5, "1m")], key=["ip"], id=1, block_for="1h")],
-                                   [source(self.log, format=form)], name="etc/weir.json", **more)
-
-    def run(self, *options, env=None):
-        """weir setup with these options."""
-        return self.place.run("setup", self.kind, "--file", self.main, "--list", self.list, "--config", self.config,
-                              "--backup", self.place.path("backup"), *options, **({"env": env} if env else {}))
-
-    def good(self, *options, env=None):
-        """The same, which must go well: what it prints."""
-        done = self.run(*options, env=env)
-        assert done.code() == 0, (options, done.said(), done.out().decode())
-        return done.out().decode()
-
-    def tree(self):
-        """Every file of the folder with its bytes, mode and what it leads to."""
-        found = {}
-        for folder, _, names in os.walk(self.place.path("etc")):
-            for name in names:
-                path = os.path.join(folder, name)
-                found[path] = (os.lstat(path).st_mode, os.path.realpath(path), read(path))
-        return found
-
-    def follow(self, env=None):
-        """weir run with the configuration as it was set up."""
-        weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"),
-                                **({"env": env} if env else {}))
-        until(lambda: weir.said(), "weir runs", running=weir)
-        return weir
-
-
-def nginx_folder(place, port, *more):
-    """A configuration as Debian has it, with a site that is a link."""
-    os.makedirs(place.path("etc/conf.d"))
-    os.makedirs(place.path("etc/sites-enabled"))
-    place.write("etc/sites-available/default", f"""# a site; {{ is no block here
-server {{
-\tlisten 127.0.0.1:{port};
-\tadd_header X-Site "of {{ its }} own";
-\tlocation / {{
-\t\treturn 200 "hi ${{uri}}\\n";
-\t}}
-}}
-""")
-    os.symlink("../sites-available/default", place.path("etc/sites-enabled/default"))
-    temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};\n"
-                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    place.write("etc/nginx.conf", f"""{'user root;' * (os.geteuid() == 0)}
-daemon off; pid {place.path('pid')}; error_log stderr;
-events {{ }}
-http {{
-    access_log {place.path('access.log')} combined;
-    {temporary}
-    upstream back {{ server 127.0.0.1:1; }}
-    {''.join(more)}
-    include conf.d/*.conf;
-    include sites-enabled/*;
-}}
-""")
-
+from support.place import PATIENCE_S, free_port, read, until
+from support.setup import START_MS, Apart, Setting, flood, haproxy_text, nginx_folder
+from support.traffic import line, sliding, zone
 
 def test_nginx_from_setup_to_429(place):
     program("nginx")
@@ -299,30 +227,6 @@ def test_what_cannot_be_read_as_nginx_is_refused(place):
     assert done.code() == 1 and "--file" in done.said(), done.said()
 
 
-def haproxy_text(place, port, site):
-    """A configuration of HAProxy with a frontend and what looks like one."""
-    return f"""global
-    maxconn 100
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 30s
-    timeout server 30s
-frontend web # the site
-    bind 127.0.0.1:{port}
-    default_backend site
-frontend raw
-    mode tcp
-    bind {place.path('raw.sock')}
-    default_backend raw
-backend site
-    server one 127.0.0.1:{site}
-backend raw
-    mode tcp
-    server one 127.0.0.1:{site}
-"""
-
-
 def test_haproxy_from_setup_to_429(place):
     haproxy_program = program("haproxy")
     port, site = free_port(), Site()
@@ -433,22 +337,6 @@ def test_doctor_tells_a_look_up_before_the_address_is_set(place):
                       f"cp {own} {machine}/haproxy/haproxy.cfg && mount --bind {machine} /etc")
         said = apart.run("sh", "-c", f"{place.weir} doctor --config {setting.config} --state {place.path('none')} || true")
         assert ("before the set-src of" in said) == bool(told) and (not told or f"set-src of section {told} " in said), said
-
-
-class Apart:
-    """Programs that see files of the test's own in place of some of the machine's: in a namespace of mounts."""
-
-    def __init__(self, place, *script):
-        if os.geteuid() != 0 or shutil.which("unshare") is None:
-            raise cases.Skipped("a namespace of mounts needs root and unshare")
-        self.place = place
-        self.script = place.write("apart", "\n".join(("set -e", "mount -t tmpfs none /run", *script, 'exec "$@"')))
-
-    def run(self, *words, code=0):
-        """Runs a program to its end: what it said."""
-        done = self.place.run("--mount", "sh", self.script, *words, program=program("unshare"))
-        assert done.code() == code, (words, done.code(), done.said(), done.out().decode())
-        return done.said() + done.out().decode()
 
 
 def test_an_operators_lines_that_name_setup_stay(place):
@@ -563,11 +451,6 @@ def test_nft_from_setup_to_a_dropped_connection(place):
     setting.good("--remove", "--apply", "--reload", env=network.environment)
     assert setting.tree() == before and "inet weir" not in network.good("nft", "list", "tables")
     assert outside.is_let_in("192.0.2.9")
-
-
-def flood(*clients):
-    """More than the zone lets pass, of each."""
-    return "".join(line(START_MS + i, "ann", ip=ip) for ip in clients for i in range(8))
 
 
 def test_nft_lets_the_machine_talk_to_itself(place):

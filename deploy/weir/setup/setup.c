@@ -13,6 +13,7 @@
 #include "deploy/weir/setup/setup_entry.h"
 #include "deploy/weir/setup/setup_list.h"
 #include "deploy/weir/setup/setup_plan.h"
+#include "deploy/weir/setup/setup_subscriber.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -120,6 +121,9 @@ static const struct weir_command_line line = {
 struct setup {
 	setup_make *make; /* NULL: none is named */
 	const char *config_path, *backup;
+	struct weir_config *config;     /* NULL: none is named, or it is refused */
+	enum weir_status config_status; /* of reading it, with the words */
+	struct weir_error config_error;
 	const char *zones[SETUP_ZONES_MAX];
 	size_t zone_count;
 	bool zones_named; /* on the command line */
@@ -174,8 +178,10 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		break;
 	default:
 		for (size_t i = 0; kinds[i] != NULL; i++)
-			if (strcmp(kinds[i], value->text) == 0)
+			if (strcmp(kinds[i], value->text) == 0) {
 				setup->make = makers[i];
+				plan->kind = kinds[i];
+			}
 		break;
 	}
 	return WEIR_EXIT_NOT_YET;
@@ -259,6 +265,21 @@ static bool all_in(const char *const *words, size_t count, const char *const *ot
 	return true;
 }
 
+/* Nobody guesses what else a gateway could ask about. */
+static enum weir_status require_zone(const struct setup *setup, const struct weir_policy *policy,
+                                     struct weir_error *error)
+{
+	if (policy == NULL && !setup->zones_named)
+		return weir_fail(error, WEIR_INVALID,
+		                 "%s has no zones, and which of the cluster's count by one address is not known here: name "
+		                 "those to block for with --zone (weir policy show)",
+		                 setup->config_path);
+	if (setup->no_zone)
+		return weir_fail(error, WEIR_INVALID, "%s: no zone counts by one address: name those to block for with --zone",
+		                 setup->config_path);
+	return WEIR_OK;
+}
+
 /* An entry that is there is the user's to change. */
 static enum weir_status compare_zones(const struct setup *setup, const struct gateway_settings *entry,
                                       struct weir_error *error)
@@ -290,9 +311,8 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 	gateway_list_deinit(&list);
 	if (status != WEIR_OK || there == !setup->plan.remove)
 		return status;
-	if (!there && setup->no_zone)
-		return weir_fail(error, WEIR_INVALID, "%s: no zone counts by one address: name those to block for with --zone",
-		                 setup->config_path);
+	if (!there && (status = require_zone(setup, config->policy, error)) != WEIR_OK)
+		return status;
 	bool done = there ? setup_entry_take(&file->after, place) : setup_entry_put(&file->after, setup->entry.at);
 	if (done)
 		status = weir_config_parse(file->path, file->after.at, file->after.length, &changed, error);
@@ -313,35 +333,46 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 
 static enum weir_status plan_entry(struct setup *setup, struct weir_error *error)
 {
-	struct weir_config *config = NULL;
-	struct setup_file *file;
-	enum weir_status status = WEIR_OK;
-	if (setup->config_path != NULL)
-		status = weir_config_load(setup->config_path, &config, error);
+	const struct weir_config *config = setup->config;
 	const struct weir_policy *policy = config != NULL ? config->policy : NULL;
+	struct setup_plan *plan = &setup->plan;
+	struct setup_file *file;
+	enum weir_status status = setup->config_status;
+	if (status != WEIR_OK)
+		*error = setup->config_error;
 	if (status == WEIR_OK)
 		status = check_zones(setup, policy, error);
 	if (status == WEIR_OK)
 		make_entry(setup, policy);
-	if (status == WEIR_OK && config != NULL && config->bus.type == WEIR_BUS_LOCAL) {
+	if (status == WEIR_OK && config != NULL && !plan->cluster) {
 		setup->local = true;
-		status = setup_files_read(&setup->plan.files, setup->config_path, &file, error);
+		status = setup_files_read(&plan->files, setup->config_path, &file, error);
 		if (status == WEIR_OK)
 			status = change_entry(setup, config, file, error);
-	} else if (status == WEIR_OK && config != NULL && !setup->plan.remove) {
-		weir_text_printf(&setup->plan.notes, "In a cluster, start here: weir subscribe --to %s\n", setup->plan.to);
-	} else if (status == WEIR_OK && !setup->plan.remove) {
-		weir_text_printf(&setup->plan.notes,
+	} else if (status == WEIR_OK && config != NULL) {
+		if (!plan->remove)
+			status = require_zone(setup, policy, error);
+		if (status == WEIR_OK)
+			setup_note_subscriber(plan, setup->config_path, setup->zones, setup->zone_count);
+	} else if (status == WEIR_OK && !plan->remove) {
+		weir_text_printf(&plan->notes,
 		                 "No configuration of weir is named. Write this into \"gateways\" of yours:\n  %s\n",
 		                 setup->entry.at);
 	}
-	weir_config_free(config);
-	if (status == WEIR_OK || !setup->plan.remove)
+	if (status == WEIR_OK || !plan->remove)
 		return status;
 	/* A gateway gets rid of its lines even so. */
-	fprintf(stderr, "weir setup: the entry of \"gateways\" for %s stays, if there is one: %s\n", setup->plan.to,
-	        error->text);
+	fprintf(stderr, "weir setup: the entry of \"gateways\" for %s stays, if there is one: %s\n", plan->to, error->text);
 	return WEIR_OK;
+}
+
+/* Which of the services keeps the list decides what is written for it; a fault is told once all else is planned. */
+static void read_config(struct setup *setup)
+{
+	if (setup->config_path == NULL)
+		return;
+	setup->config_status = weir_config_load(setup->config_path, &setup->config, &setup->config_error);
+	setup->plan.cluster = setup->config_status == WEIR_OK && setup->config->bus.type != WEIR_BUS_LOCAL;
 }
 
 /* ---- carrying it out ---- */
@@ -407,16 +438,23 @@ static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 	return status == WEIR_INVALID ? WEIR_IO : status;
 }
 
-/* Whether weir.service has to start anew for what changes. */
+/* Which one keeps the list. */
+static const char *service_of(const struct setup_plan *plan)
+{
+	return plan->right != NULL && strstr(plan->right->path, "weir-subscribe@") != NULL ? "weir-subscribe@nft.service"
+	                                                                                   : "weir.service";
+}
+
+/* Whether the service has to start anew for what changes. */
 static bool needs_restart(const struct setup *setup)
 {
 	return setup->entry_changed || (setup->plan.right != NULL && setup_file_changes(setup->plan.right));
 }
 
 /* systemctl refuses to restart a service that is not there. */
-static bool has_service(void)
+static bool has_service(const char *service)
 {
-	static const char *const words[] = {"systemctl", "show", "--property=LoadState", "weir.service", NULL};
+	const char *const words[] = {"systemctl", "show", "--property=LoadState", service, NULL};
 	struct weir_text said = {0};
 	struct weir_error ignored; /* the restart fails, too, and says why */
 	const struct program_run run = {.arguments = words, .timeout_ms = CHECK_MS, .said = &said};
@@ -429,8 +467,9 @@ static bool has_service(void)
 
 static enum weir_status reload(const struct setup *setup, struct weir_error *error)
 {
-	static const struct setup_command restart = {{"systemctl", "try-restart", "weir.service", NULL}};
 	const struct setup_plan *plan = &setup->plan;
+	const char *service = service_of(plan);
+	const struct setup_command restart = {{"systemctl", "try-restart", service, NULL}};
 	/* What is in place may be so since a run that did not come so far. */
 	bool restarts = needs_restart(setup) || (!plan->remove && (setup->local || plan->right != NULL));
 	enum weir_status status = WEIR_OK;
@@ -441,7 +480,7 @@ static enum weir_status reload(const struct setup *setup, struct weir_error *err
 		fflush(stdout);
 		status = run_command(&plan->reloads[i], error);
 	}
-	if (status == WEIR_OK && restarts && access("/run/systemd/system", F_OK) == 0 && has_service())
+	if (status == WEIR_OK && restarts && access("/run/systemd/system", F_OK) == 0 && has_service(service))
 		status = run_command(&restart, error);
 	return status;
 }
@@ -457,9 +496,10 @@ static void print_reloads(const struct setup_plan *plan, FILE *out)
 
 static void print_next(const struct setup *setup)
 {
+	const struct setup_plan *plan = &setup->plan;
 	puts("Type next:");
-	print_reloads(&setup->plan, stdout);
-	if (needs_restart(setup))
+	print_reloads(plan, stdout);
+	if (needs_restart(setup) && !plan->cluster) /* of a subscriber the notes say it */
 		puts("  systemctl restart weir");
 }
 
@@ -471,7 +511,8 @@ static void print_not_reloaded(const struct setup_plan *plan)
 	print_reloads(plan, stderr);
 	if (strncmp(plan->to, "nft:", strlen("nft:")) == 0)
 		fprintf(stderr, "  nft delete table inet weir\n");
-	fprintf(stderr, "  systemctl restart weir\n");
+	if (!plan->cluster)
+		fprintf(stderr, "  systemctl restart weir\n");
 }
 
 static enum weir_status act(struct setup *setup, struct weir_error *error)
@@ -516,6 +557,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		                 usual != NULL ? ":" : "");
 		weir_text_append(&path, "", 1);
 		setenv("PATH", path.at, 1);
+		read_config(setup);
 		enum weir_status status = setup->make(&setup->plan, &error);
 		if (status == WEIR_OK)
 			status = plan_entry(setup, &error);
@@ -529,6 +571,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	weir_text_deinit(&setup->entry);
 	weir_text_deinit(&setup->plan.notes);
 	setup_files_deinit(&setup->plan.files);
+	weir_config_free(setup->config);
 	free(setup);
 	return code;
 }

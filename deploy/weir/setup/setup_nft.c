@@ -74,32 +74,42 @@ static void include(struct setup_plan *plan, struct setup_file *file)
 }
 
 /*
- * weir.service has no right to change rules before a gateway asks for it. It loads the table before it starts, as on many
- * machines nothing loads the machine's rules.
+ * A service has no right to change rules before a gateway asks for it. It loads the table before it starts, as on many
+ * machines nothing loads the machine's rules. It is one of these, as the list is kept on one machine or in a cluster.
  */
-#define RIGHT "/etc/systemd/system/weir.service.d/nft.conf"
+static const char *const services[] = {"weir.service", "weir-subscribe@nft.service"};
 
-static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
+static enum weir_status grant_one(struct setup_plan *plan, const char *service, bool gone, struct weir_error *error)
 {
-	char lines[2 * WEIR_PATH_BYTES];
+	char lines[2 * WEIR_PATH_BYTES], path[WEIR_PATH_BYTES];
+	struct setup_file *file;
 	bool own;
-	if (plan->file_given || access("/run/systemd/system", F_OK) != 0)
-		return WEIR_OK;
+	snprintf(path, sizeof path, "/etc/systemd/system/%s.d/nft.conf", service);
 	snprintf(lines, sizeof lines,
-	         "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
+	         "# %s keeps a list of nftables: `weir setup nft` made this.\n"
 	         "[Service]\n"
 	         "ExecStartPre=-+nft -f %s\n"
 	         "RestrictAddressFamilies=AF_NETLINK\n"
 	         "CapabilityBoundingSet=CAP_NET_ADMIN\n"
 	         "AmbientCapabilities=CAP_NET_ADMIN\n",
-	         plan->own);
-	struct setup_file *file;
-	enum weir_status status = setup_files_own(&plan->files, RIGHT, lines, plan->remove, &own, error);
+	         service, plan->own);
+	enum weir_status status = setup_files_own(&plan->files, path, lines, gone, &own, error);
 	if (status == WEIR_OK)
-		status = setup_files_read(&plan->files, RIGHT, &file, error);
+		status = setup_files_read(&plan->files, path, &file, error);
+	if (status == WEIR_OK && (!gone || (plan->remove && setup_file_changes(file))))
+		plan->right = file;
+	return status;
+}
+
+static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (plan->file_given || access("/run/systemd/system", F_OK) != 0)
+		return WEIR_OK;
+	for (size_t i = 0; i < sizeof services / sizeof *services && status == WEIR_OK; i++)
+		status = grant_one(plan, services[i], plan->remove || plan->cluster != (i == 1), error);
 	if (status != WEIR_OK)
 		return status;
-	plan->right = file;
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "daemon-reload", NULL}};
 	return WEIR_OK;
 }

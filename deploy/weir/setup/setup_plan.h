@@ -21,6 +21,8 @@ enum setup_list_change { SETUP_LIST_STAYS, SETUP_LIST_IS_MADE, SETUP_LIST_GOES }
 
 struct setup_plan {
 	/* what is asked for */
+	const char *kind; /* "nginx", "nft", "haproxy" */
+	bool cluster;     /* a subscriber keeps the list, else weir.service does */
 	bool remove;
 	bool file_given;
 	char file[WEIR_PATH_BYTES]; /* the gateway's main configuration; "" until it is found */
@@ -35,7 +37,7 @@ struct setup_plan {
 	char to[WEIR_PATH_BYTES];       /* of the entry */
 	char map[WEIR_PATH_BYTES];      /* of the entry; "": none */
 	char reload[WEIR_PATH_BYTES];   /* of the entry; "": none */
-	const struct setup_file *right; /* a drop-in of weir.service; NULL: none */
+	const struct setup_file *right; /* a drop-in of the service that keeps the list; NULL: none */
 	char unit[WEIR_PATH_BYTES];     /* of systemd, that reloads the gateway whenever the list changes; "": none */
 	struct setup_command checks[SETUP_COMMANDS_MAX], reloads[SETUP_COMMANDS_MAX];
 	size_t check_count, reload_count;
