@@ -10,9 +10,9 @@ from support.place import free_port, until
 class Nginx:
     """nginx with the example's configuration."""
 
-    def __init__(self, place, geo=False, key="$weir_ip", both=False):
+    def __init__(self, place, geo=False, key="$weir_ip", both=False, bound="1m"):
         """geo: as it stands there, and by IPv6 too; else a map. key: what the map looks up. both: by a socket of IPv6 that
-        takes IPv4, too."""
+        takes IPv4, too. bound: how long an old worker's connections may live on."""
         self.program, self.port = program("nginx"), free_port()
         self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
         os.makedirs(place.path("html"))
@@ -24,6 +24,7 @@ class Nginx:
             main = "user root;\n" + main
         text = main + example(
             "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
+            ("worker_shutdown_timeout 1m;", f"worker_shutdown_timeout {bound};"),
             *[("geo $weir_until {", f'map "{key}" $weir_until {{')] * (not geo),
             *[(f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
             *[(f"listen 127.0.0.1:{self.port};", f"listen [::]:{self.port} ipv6only=off;")] * both,

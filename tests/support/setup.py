@@ -68,7 +68,7 @@ server {{
     temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};\n"
                         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     place.write("etc/nginx.conf", f"""{'user root;' * (os.geteuid() == 0)}
-daemon off; pid {place.path('pid')}; error_log stderr;
+daemon off; pid {place.path('pid')}; error_log stderr; worker_shutdown_timeout 1m;
 events {{ }}
 http {{
     access_log {place.path('access.log')} combined;

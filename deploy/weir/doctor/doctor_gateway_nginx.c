@@ -53,28 +53,33 @@ static int64_t started_ms(const char *directory)
 	return weir_wall_ms() - ((int64_t)up.tv_sec * 1000 + up.tv_nsec / 1000000 - after_ms);
 }
 
-/* When the newest worker began, as each reload begins others; 0: none runs here. */
-static int64_t newest_worker_ms(void)
+struct workers {
+	int64_t newest_ms; /* when the newest began, as each reload begins others; 0: none runs here */
+	size_t leaving;    /* those that a reload has replaced, and that still have connections */
+};
+
+static struct workers find_workers(void)
 {
 	static const char worker[] = "nginx: worker process";
 	char text[LINE_BYTES];
-	int64_t newest_ms = 0;
+	struct workers found = {0};
 	DIR *processes = opendir("/proc");
 	for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
 		if (!isdigit((unsigned char)entry->d_name[0]) || !read_some(entry->d_name, "cmdline", text, sizeof text) ||
 		    strncmp(text, worker, sizeof worker - 1) != 0)
 			continue;
 		int64_t began_ms = started_ms(entry->d_name);
-		newest_ms = began_ms > newest_ms ? began_ms : newest_ms;
+		found.newest_ms = began_ms > found.newest_ms ? began_ms : found.newest_ms;
+		found.leaving += strstr(text, "is shutting down") != NULL;
 	}
 	if (processes != NULL)
 		closedir(processes);
-	return newest_ms;
+	return found;
 }
 
-static void check_reload(const struct weir_check *check, const struct doctor_gateway *gateway)
+static void check_reload(const struct weir_check *check, const struct doctor_gateway *gateway, int64_t began_ms)
 {
-	int64_t began_ms = newest_worker_ms(), written_ms = gateway->reading.written_ms;
+	int64_t written_ms = gateway->reading.written_ms;
 	if (began_ms == 0 || written_ms == 0 || written_ms - began_ms <= RELOAD_MS ||
 	    weir_wall_ms() - written_ms <= RELOAD_MS)
 		return;
@@ -106,7 +111,18 @@ static bool includes(const struct setup_file *file, const char *path)
 	return false;
 }
 
-static void check_include(const struct weir_check *check, const struct doctor_gateway *gateway, const char *path)
+static void tell_workers(const struct weir_check *check, size_t leaving)
+{
+	weir_findings_add(
+		check->findings, WEIR_SEVERITY_NOTE, "gateways",
+		"%s has no worker_shutdown_timeout: after a reload old workers stay as long as their connections (%zu %s now)\n"
+		"A list that changes often reloads often: WebSockets and slow downloads pile up workers until memory ends\n"
+		"put `worker_shutdown_timeout 1m;` at its top, before http, and reload nginx (runbook: gateway-not-blocking)",
+		CONFIGURATION, leaving, leaving == 1 ? "does" : "do");
+}
+
+static void check_configuration(const struct weir_check *check, const struct doctor_gateway *gateway, const char *path,
+                                size_t leaving)
 {
 	struct setup_files files = {0};
 	static const char *const none[] = {NULL};
@@ -125,14 +141,17 @@ static void check_include(const struct weir_check *check, const struct doctor_ga
 			"another may\nweir setup nginx adds the lines; or put them in from deploy/gateways/nginx.conf (runbook: "
 			"gateway-not-blocking)",
 			CONFIGURATION, gateway->name);
+	else if (status == WEIR_OK && !conf->ends_workers)
+		tell_workers(check, leaving);
 	setup_files_deinit(&files);
 	free(conf);
 }
 
 void doctor_check_nginx(const struct weir_check *check, const struct doctor_gateway *gateway, const char *path)
 {
-	if (newest_worker_ms() == 0)
+	const struct workers workers = find_workers();
+	if (workers.newest_ms == 0)
 		return; /* it runs elsewhere, or not at all, which its users see */
-	check_include(check, gateway, path);
-	check_reload(check, gateway);
+	check_configuration(check, gateway, path, workers.leaving);
+	check_reload(check, gateway, workers.newest_ms);
 }

@@ -221,6 +221,8 @@ static enum weir_status read_file(struct reader *reader, const char *path, enum 
 			return refuse(reader, &cursor, "has blocks within blocks too deeply");
 		else if (directive.end == '{' && !lua)
 			stack[depth++] = context;
+		if (directive.end == ';' && context == MAIN && strcmp(directive.words[0], "worker_shutdown_timeout") == 0)
+			reader->conf->ends_workers = strpbrk(directive.words[1], "123456789") != NULL; /* 0: none */
 		if (directive.end == '{')
 			status = enter(reader, &cursor, directive.words[0], &context);
 		else if (directive.end == ';' && context <= HTTP && strcmp(directive.words[0], "include") == 0)

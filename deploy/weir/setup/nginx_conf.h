@@ -21,6 +21,7 @@ struct nginx_conf {
 	char included[WEIR_PATH_BYTES];                         /* a folder of which http includes each *.conf; "": none */
 	struct nginx_place servers[NGINX_CONF_SERVERS_MAX + 1]; /* and room for one more */
 	size_t server_count;
+	bool ends_workers; /* worker_shutdown_timeout: old workers do not stay as long as their connections */
 };
 
 /**

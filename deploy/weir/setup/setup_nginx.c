@@ -177,6 +177,19 @@ static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *
 	return WEIR_OK;
 }
 
+/* How long a site's connections may live only its operator knows, so setup writes no time for it. */
+static void note_workers(struct setup_plan *plan, const struct nginx_conf *conf)
+{
+	if (!plan->remove && !conf->ends_workers)
+		weir_text_printf(
+			&plan->notes,
+			"%s has no worker_shutdown_timeout: at each change of the list the old workers stay as long as "
+			"their connections, and WebSockets or slow downloads pile them up until memory ends. Put this "
+			"at its top, before http, with the longest time that a connection may live on:\n"
+			"  worker_shutdown_timeout 1m;\n",
+			plan->file);
+}
+
 static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, struct weir_error *error)
 {
 	char directory[WEIR_PATH_BYTES], http[WEIR_PATH_BYTES], marks[2][WEIR_PATH_BYTES + 16];
@@ -196,6 +209,8 @@ static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, s
 		status = weir_path_format(http, error, "%s/weir.conf", conf->included);
 	if (status == WEIR_OK)
 		status = place_lines(plan, conf, http, error);
+	if (status == WEIR_OK)
+		note_workers(plan, conf);
 	return status == WEIR_OK ? commands(plan, error) : status;
 }
 
