@@ -489,18 +489,69 @@ def test_nft_lets_the_machine_talk_to_itself(place):
     assert not outside.is_let_in("192.0.2.9", patience_s=1)
 
 
-def test_doctor_tells_rules_that_drop_loopback(place):
+UDP_SERVER = """
+import socket
+at = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+at.bind(("0.0.0.0", 8080))
+while True:
+    at.sendto(b"yes", at.recvfrom(99)[1])
+"""
+UDP_CLIENT = """
+import socket, sys
+at = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+at.bind((sys.argv[2], 0))
+at.settimeout(float(sys.argv[3]))
+at.sendto(b"may I?", (sys.argv[1], 8080))
+try: at.recv(9)
+except OSError: sys.exit(9)
+"""
+
+
+def test_a_port_of_nft_is_that_of_udp_too(place):
+    """By which HTTP/3 comes: who is blocked gets no answer by either."""
+    network = Network(place)
+    network.nft("delete table inet weir")
+    outside = Outside(network, "192.0.2.9", "192.0.2.10")
+    server = place.start(*network.enter[1:], sys.executable, "-c", UDP_SERVER, program=network.enter[0])
+
+    def answers(source, patience_s="1"):
+        return place.run(*outside.enter[1:], sys.executable, "-c", UDP_CLIENT, outside.HOST, source, patience_s,
+                         program=outside.enter[0]).code() == 0
+
+    until(lambda: answers("192.0.2.9"), "it is answered by UDP", running=server)
+    place.write("etc/nftables.conf", "flush ruleset\n")
+    setting, own = Setting(place, "nft", "nftables.conf"), place.path("etc/nftables-weir.conf")
+    ports = ("--port", "8080", "--port", "8443")
+    setting.good(*ports, "--apply", "--reload", env=network.environment)
+    made = read(own).decode()
+    # As an earlier version made it.
+    place.write("etc/nftables-weir.conf", made.replace("meta l4proto { tcp, udp } th dport", "tcp dport"))
+    network.good("nft", "-f", own)
+    network.nft("add element inet weir blocked4 { 192.0.2.9 timeout 1h }")
+    assert answers("192.0.2.9") and not outside.is_let_in("192.0.2.9", patience_s=1)
+    assert "+        meta l4proto" in setting.good(*ports, "--apply", "--reload", env=network.environment)
+    assert read(own).decode() == made
+    assert not answers("192.0.2.9") and not outside.is_let_in("192.0.2.9", patience_s=1)
+    assert answers("192.0.2.10", "10") and outside.is_let_in("192.0.2.10")
+    assert setting.good(*ports, "--apply", env=network.environment).startswith("Nothing to do")
+    # Other ports are not touched.
+    setting.good("--port", "8443", "--apply", "--reload", env=network.environment)
+    assert answers("192.0.2.9", "10") and outside.is_let_in("192.0.2.9")
+
+
+def test_doctor_tells_rules_that_are_outdated(place):
     setting = Setting(place, "nft", "nftables.conf", gateways=["nft:inet/weir/blocked4,blocked6"])
     place.write("etc/nftables.conf", "flush ruleset\n")
-    setting.good("--apply", env=Network(place).environment)
+    setting.good("--port", "443", "--apply", env=Network(place).environment)
     made = read(place.path("etc/nftables-weir.conf")).decode()
-    for text, outdated in ((made, False), (made.replace('iif "lo" accept', ""), True),
-                           ("# mine\n" + made.replace('iif "lo" accept', ""), False)):
+    old = made.replace("meta l4proto { tcp, udp } th dport", "tcp dport")
+    for text, outdated, tcp in ((made, False, False), (made.replace('iif "lo" accept', ""), True, False), (old, False, True),
+                                ("# mine\n" + old.replace('iif "lo" accept', ""), False, False)):
         own = place.write("nftables-weir.conf", text)
         apart = Apart(place, f"rm -rf {place.path('machine')} && cp -a /etc {place.path('machine')}",
                       f"cp {own} {place.path('machine')} && mount --bind {place.path('machine')} /etc")
         said = apart.run("sh", "-c", f"{place.weir} doctor --config {setting.config} --state {place.path('none')} || true")
-        assert ("do not spare loopback" in said) == outdated, said
+        assert ("do not spare loopback" in said) == outdated and ("drop only TCP" in said) == tcp, said
 
 
 def test_comments_and_last_commas_stay(place):

@@ -231,7 +231,8 @@ static void check_misses(const struct doctor *doctor, const struct weir_check *c
 
 static void check_nft(const struct weir_check *check, const struct doctor_gateway *gateway)
 {
-	if (nft_rules_drop_loopback())
+	const struct nft_rules_faults faults = nft_rules_find_faults();
+	if (faults.drop_loopback)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_NOTE, gateways_check,
 			"the rules of `weir setup nft` do not spare loopback: gateway %s drops what this machine says "
@@ -240,6 +241,13 @@ static void check_nft(const struct weir_check *check, const struct doctor_gatewa
 			"weir setup nft --apply --reload, with the --port and --zone of the first time (runbook: "
 			"gateway-not-blocking)",
 			gateway->name);
+	if (faults.pass_udp)
+		weir_findings_add(check->findings, WEIR_SEVERITY_NOTE, gateways_check,
+		                  "the rules of `weir setup nft` for gateway %s drop only TCP\n"
+		                  "Where the site speaks HTTP/3 (UDP), clients that are blocked get in\n"
+		                  "weir setup nft --apply --reload, with the --port and --zone of the first time (runbook: "
+		                  "gateway-not-blocking)",
+		                  gateway->name);
 }
 
 /* ---- */

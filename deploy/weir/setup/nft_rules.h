@@ -5,7 +5,12 @@
 
 #include <stdbool.h>
 
-/** Whether there are some that do not spare loopback, as earlier versions made them. */
-bool nft_rules_drop_loopback(void);
+/* What is wrong with those that earlier versions made. */
+struct nft_rules_faults {
+	bool drop_loopback; /* they do not spare it */
+	bool pass_udp;      /* of a port they drop TCP alone: HTTP/3 goes on */
+};
+
+struct nft_rules_faults nft_rules_find_faults(void);
 
 #endif

@@ -42,7 +42,7 @@ static const struct weir_argument_option options_table[] = {
 	[PORT] = {.name = "port",
               .value = "N",
               .type = WEIR_ARGUMENT_NUMBER,
-              .help = "nft: drop only what comes for this TCP port (default: all packets of who is blocked)",
+              .help = "nft: drop only what comes for this port, by TCP or UDP (default: all packets of who is blocked)",
               .least = 1,
               .most = UINT16_MAX,
               .repeatable = true},

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #define SPARES_LOOPBACK "        iif \"lo\" accept\n"
+#define OF_TCP "        tcp dport "
+#define OF_BOTH "        meta l4proto { tcp, udp } th dport "
 
 static const char head[] = "# Drops the packets of whoever weir blocks: `weir setup nft` made this.\n"
 						   "table inet weir {\n"
@@ -32,29 +34,34 @@ static const char head[] = "# Drops the packets of whoever weir blocks: `weir se
 						   "table inet weir {\n"
 						   "    chain early {\n" SPARES_LOOPBACK;
 
-bool nft_rules_drop_loopback(void)
+struct nft_rules_faults nft_rules_find_faults(void)
 {
 	static const char *const places[] = {"/etc/nftables-weir.conf", "/etc/sysconfig/nftables-weir.conf"};
-	bool found = false;
+	struct nft_rules_faults found = {0};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		struct setup_files files = {0};
 		struct setup_file *file;
 		struct weir_error ignored;
-		if (setup_files_read(&files, places[i], &file, &ignored) == WEIR_OK && file->before != NULL)
-			found |= setup_file_is_own(file, head) && strstr(file->before, SPARES_LOOPBACK) == NULL;
+		if (setup_files_read(&files, places[i], &file, &ignored) == WEIR_OK && file->before != NULL &&
+		    setup_file_is_own(file, head)) {
+			found.drop_loopback |= strstr(file->before, SPARES_LOOPBACK) == NULL;
+			found.pass_udp |= strstr(file->before, OF_TCP) != NULL;
+		}
 		setup_files_deinit(&files);
 	}
 	return found;
 }
 
+/* A site that speaks HTTP/3 takes it at the same port, by UDP. */
 static void put_rules(struct weir_text *text, const struct setup_plan *plan)
 {
 	weir_text_puts(text, head);
 	for (int v6 = 0; v6 <= 1; v6++) {
-		weir_text_puts(text, "        ");
+		if (plan->port_count == 0)
+			weir_text_puts(text, "       ");
 		for (size_t i = 0; i < plan->port_count; i++)
-			weir_text_printf(text, "%s%u", i == 0 ? "tcp dport { " : ", ", plan->ports[i]);
-		weir_text_printf(text, "%s%s saddr @blocked%d drop\n", plan->port_count > 0 ? " } " : "", v6 ? "ip6" : "ip",
+			weir_text_printf(text, "%s%u", i == 0 ? OF_BOTH "{ " : ", ", plan->ports[i]);
+		weir_text_printf(text, "%s %s saddr @blocked%d drop\n", plan->port_count > 0 ? " }" : "", v6 ? "ip6" : "ip",
 		                 v6 ? 6 : 4);
 	}
 	weir_text_append(text, "    }\n}\n", sizeof "    }\n}\n");
