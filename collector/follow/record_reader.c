@@ -214,8 +214,10 @@ static bool parse_cut(struct record_reader *reader)
 	if (!format->takes_cut)
 		return false;
 	format->cut = true;
+	format->tail = reader->chunk.tail;
 	enum format_reason reason = format_parse(format, reader->line.at, reader->line.length, &reader->record);
 	format->cut = false;
+	format->tail = (struct weir_span){0};
 	return reason == FORMAT_OK;
 }
 

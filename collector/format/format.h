@@ -82,6 +82,7 @@ struct format {
 	/* Set before a line that lacks its end, as it is above the limit. A format that takes no such lines is not asked. */
 	bool cut;
 	bool takes_cut;
+	struct weir_span tail; /* of such a line: its last bytes; absent where they are not known */
 	/* For formats of which a record may have several lines. */
 	enum format_lines lines;
 	bool other_stream; /* the line is of the second of two streams that are one log, as standard error's */

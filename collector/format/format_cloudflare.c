@@ -26,7 +26,7 @@ const struct format_kind format_cloudflare = {
 	.name = "cloudflare",
 	.meaning = "Cloudflare's Logpush of HTTP requests",
 	.malformed = "not json",
-	.takes = FORMAT_TAKES_FIELDS,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_NEEDS_IP,
 	.places = places,
 	.create = format_json_preset_create,
 };

@@ -27,7 +27,7 @@ const struct format_kind format_envoy = {
 	.name = "envoy",
 	.meaning = "Envoy's access log as JSON, as Istio and Envoy Gateway write it",
 	.malformed = "not json",
-	.takes = FORMAT_TAKES_FIELDS,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_NEEDS_IP,
 	.places = places,
 	.create = format_json_preset_create,
 };

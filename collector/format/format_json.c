@@ -76,7 +76,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	if (line[0] == '@')
 		skip_cookie(&line, &length);
-	if (!json_scan_line(&json->scan, line, length) && !(json->scan.cut && format->takes_cut))
+	if (!json_scan_ends(&json->scan, line, length, format->tail) && !(json->scan.cut && format->takes_cut))
 		return format->malformed;
 	for (uint32_t slot = 0; slot < json->slots.count; slot++)
 		values[slot] = json_scan_value(&json->scan, json->nodes[slot]);

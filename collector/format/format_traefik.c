@@ -28,7 +28,7 @@ const struct format_kind format_traefik = {
 	.name = "traefik",
 	.meaning = "Traefik's access log as JSON",
 	.malformed = "not json",
-	.takes = FORMAT_TAKES_FIELDS,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_NEEDS_IP,
 	.places = places,
 	.create = format_json_preset_create,
 };

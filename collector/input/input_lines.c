@@ -6,7 +6,7 @@
  *              0            begin                  ready                   end
  *
  * A line above line_max is not kept: its first line_max bytes stay at the front
- * of the buffer and what follows is read after them again and again, and
+ * of the buffer, its last ones behind them, and what lies between is only
  * counted, until its newline comes. Looking for such lines costs one backward
  * search for each line_max bytes, not one for each line.
  *
@@ -42,6 +42,7 @@ struct input_lines {
 	bool skipping; /* its newline has not come */
 	bool too_long; /* it is ready; `end` of it in the buffer is `ready` */
 	uint64_t skipped;
+	struct weir_span tail; /* of one that is ready */
 };
 
 struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t read_bytes)
@@ -136,6 +137,7 @@ static void empty(struct input_lines *lines)
 	lines->begin = lines->ready = lines->end = lines->searched = 0;
 	lines->open = lines->skipping = lines->too_long = lines->full = lines->held = false;
 	lines->skipped = lines->zeros = 0;
+	lines->tail = (struct weir_span){0};
 }
 
 enum weir_status input_lines_seek(struct input_lines *lines, uint64_t offset, struct weir_error *error)
@@ -166,14 +168,19 @@ void input_lines_rest(struct input_lines *lines)
 /* The newline of a long line may be there: then it is ready. */
 static void search_skipped(struct input_lines *lines)
 {
-	const char *rest = lines->buffer + lines->line_max;
-	const char *newline = memchr(rest, '\n', lines->end - lines->line_max);
+	char *rest = lines->buffer + lines->line_max;
+	const char *newline = memchr(lines->buffer + lines->searched, '\n', lines->end - lines->searched);
 	if (newline == NULL) {
-		lines->skipped += lines->end - lines->line_max;
-		lines->end = lines->searched = lines->line_max;
+		size_t bytes = lines->end - lines->line_max;
+		size_t kept = bytes < INPUT_LINES_TAIL_BYTES ? bytes : INPUT_LINES_TAIL_BYTES;
+		memmove(rest, rest + bytes - kept, kept);
+		lines->skipped += bytes - kept;
+		lines->end = lines->searched = lines->line_max + kept;
 		return;
 	}
-	lines->skipped += (size_t)(newline - rest) + 1;
+	size_t bytes = (size_t)(newline - rest), kept = bytes < INPUT_LINES_TAIL_BYTES ? bytes : INPUT_LINES_TAIL_BYTES;
+	lines->tail = (struct weir_span){.at = newline - kept, .length = (uint32_t)kept};
+	lines->skipped += bytes + 1;
 	lines->ready = (size_t)(newline - lines->buffer) + 1;
 	lines->skipping = false;
 	lines->too_long = true;
@@ -185,6 +192,7 @@ static void begin_skipping(struct input_lines *lines)
 	memmove(lines->buffer, lines->buffer + lines->begin, lines->end - lines->begin);
 	lines->end -= lines->begin;
 	lines->begin = lines->ready = 0;
+	lines->searched = lines->line_max;
 	lines->skipping = true;
 	lines->skipped = 0;
 	search_skipped(lines);
@@ -237,6 +245,7 @@ static bool end_open(struct input_lines *lines)
 	if (lines->skipping) {
 		lines->skipping = false;
 		lines->too_long = true;
+		lines->skipped += lines->end - lines->line_max;
 		lines->ready = lines->end;
 	} else {
 		lines->ready = lines->end;
@@ -295,7 +304,7 @@ static enum weir_status return_to_zeros(struct input_lines *lines, struct weir_e
 		if (end == lines->end)
 			return WEIR_OK;
 		from = lines->offset;
-		zeros = from + (end - lines->begin);
+		zeros = from + (end - lines->begin) + (end > lines->line_max && lines->skipping ? lines->skipped : 0);
 	} else if (lines->zeros == 0) {
 		return WEIR_OK;
 	}
@@ -308,8 +317,12 @@ static bool begin_line(struct input_lines *lines, uint64_t limit)
 	if (!lines->skipping) {
 		skip_order_mark(lines);
 		skip_zeros(lines, limit);
-	} else if (lines->end == lines->line_max) {
-		lines->skipped += input_skip_hole(lines->input, limit);
+	} else if (lines->end == lines->searched) {
+		uint64_t hole = input_skip_hole(lines->input, limit);
+		if (hole > 0) { /* what is kept of the end is not the end */
+			lines->skipped += hole + (lines->end - lines->line_max);
+			lines->end = lines->searched = lines->line_max;
+		}
 	}
 	return lines->end > lines->searched;
 }
@@ -448,10 +461,12 @@ void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk
 		.more = lines->full,
 		.too_long = lines->too_long,
 		.skipped = lines->skipped,
+		.tail = lines->tail,
 		.zeros = lines->zeros,
 	};
 	lines->offset += chunk->length + chunk->skipped;
 	lines->begin = lines->searched = lines->ready;
 	lines->skipped = lines->zeros = 0;
+	lines->tail = (struct weir_span){0};
 	lines->too_long = lines->open = false;
 }

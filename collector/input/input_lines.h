@@ -10,11 +10,15 @@
 #define COLLECTOR_INPUT_LINES_H
 
 #include "collector/input/input.h"
+#include "common/base/span.h"
 
 #define INPUT_LINES_NO_LIMIT UINT64_MAX
 
 /* As long as more is to be read, so many bytes of it are there behind what is handed out. */
 enum { INPUT_LINES_BEHIND_BYTES = 2048 };
+
+/* The most bytes that are kept of the end of a line that is too long. */
+enum { INPUT_LINES_TAIL_BYTES = 64 << 10 };
 
 struct input_lines;
 
@@ -26,14 +30,15 @@ struct input_lines_chunk {
 	bool open;       /* the last line has no newline */
 	bool too_long;   /* data is the first line_max bytes of one line, `skipped` bytes of it follow, newline included */
 	uint64_t skipped;
-	size_t behind;  /* bytes behind data that can be looked at: of whole lines that are handed out next */
+	struct weir_span tail; /* the last of those bytes, without the newline; absent where none ends it */
+	size_t behind;         /* bytes behind data that can be looked at: of whole lines that are handed out next */
 	bool more;      /* these are not all that there is: INPUT_LINES_BEHIND_BYTES at least, unless a line is longer */
 	uint64_t zeros; /* bytes of 0 that lay before data[0] and are no line's: offset is behind them */
 };
 
 /**
  * @param input       taken
- * @param line_max    longest line, newline not counted; a longer one costs no more memory than this
+ * @param line_max    longest line, newline not counted; a longer one costs no more memory than this and its tail
  * @param read_bytes  how much to read at a time
  */
 struct input_lines *input_lines_new(struct input *input, size_t line_max, size_t read_bytes);

@@ -382,15 +382,10 @@ static const char *next_member(const struct walk *walk, const char *at, char fir
 	return at;
 }
 
-/* From '{' to behind '}', or NULL. */
-static const char *scan_object(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+/* From an object's member to behind its '}', or NULL. */
+static const char *scan_members(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
 {
 	const char *end = walk->end;
-	if (depth > JSON_SCAN_DEPTH_MAX)
-		return NULL;
-	at = skip_blanks(at + 1, end);
-	if (at < end && *at == '}')
-		return at + 1;
 	for (;;) {
 		if (at == end)
 			return cut_here(walk);
@@ -423,6 +418,17 @@ static const char *scan_object(const struct walk *walk, const char *at, uint32_t
 	}
 }
 
+/* From '{' to behind '}', or NULL. */
+static const char *scan_object(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
+{
+	if (depth > JSON_SCAN_DEPTH_MAX)
+		return NULL;
+	at = skip_blanks(at + 1, walk->end);
+	if (at < walk->end && *at == '}')
+		return at + 1;
+	return scan_members(walk, at, node, depth);
+}
+
 /* From '[' to behind ']', or NULL. */
 static const char *scan_array(const struct walk *walk, const char *at, uint32_t node, unsigned depth)
 {
@@ -449,9 +455,10 @@ static const char *scan_array(const struct walk *walk, const char *at, uint32_t 
 	}
 }
 
-bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
+/* Scans a line, or its first part. @param whole  the length of all of it that is there */
+static bool scan_line(struct json_scan *scan, const char *line, uint32_t length, uint32_t whole)
 {
-	struct walk walk = {.scan = scan, .end = line + length, .length = length};
+	struct walk walk = {.scan = scan, .end = line + length, .length = whole};
 	unescape_scratch_clear(&scan->scratch);
 	unescape_scratch_clear(&scan->joined);
 	scan->cut = false;
@@ -464,4 +471,68 @@ bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
 		return false;
 	at = scan_object(&walk, at, ROOT, 1);
 	return at != NULL && skip_blanks(at, walk.end) == walk.end;
+}
+
+bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length)
+{
+	return scan_line(scan, line, length, length);
+}
+
+/* ---- a line's end ---- */
+
+/* The quote that opens the string which `close` ends: one with no backslash before it, or with pairs of them. NULL: none. */
+static const char *string_begin(const char *begin, const char *close)
+{
+	for (const char *at = close; at > begin;) {
+		if (*--at != '"')
+			continue;
+		const char *slash = at;
+		while (slash > begin && slash[-1] == '\\')
+			slash--;
+		if (slash == begin) /* what stands before that may be one more */
+			return NULL;
+		if ((at - slash) % 2 == 0)
+			return at;
+		at = slash;
+	}
+	return NULL;
+}
+
+/*
+ * The first member of the line's object that begins in its last bytes. From the right each string is known as one, even where
+ * these bytes begin within another. NULL: none begins there.
+ */
+static const char *first_member(struct weir_span tail)
+{
+	const char *first = NULL, *behind = NULL; /* what stands behind the place, but for blanks */
+	uint32_t depth = 0;
+	for (const char *at = tail.at + tail.length; at > tail.at;) {
+		at--;
+		if (*at == ' ' || *at == '\t' || *at == '\r')
+			continue;
+		if (*at == '}' || *at == ']')
+			depth++;
+		else if (depth == 0)
+			return NULL; /* the line does not end as an object does */
+		else if (*at == '"' && (at = string_begin(tail.at, at)) == NULL)
+			return first;
+		else if (*at == '{' || *at == '[')
+			depth--;
+		else if (*at == ',' && depth == 1 && *behind == '"')
+			first = behind;
+		behind = at;
+	}
+	return depth > 0 ? first : NULL;
+}
+
+bool json_scan_ends(struct json_scan *scan, const char *line, uint32_t length, struct weir_span tail)
+{
+	struct walk walk = {.scan = scan, .end = tail.at + tail.length, .length = length + tail.length};
+	bool whole = scan_line(scan, line, length, walk.length);
+	const char *at = !whole && scan->cut ? first_member(tail) : NULL;
+	if (at == NULL)
+		return whole;
+	at = scan_members(&walk, at, ROOT, 1);
+	scan->cut = at != NULL && skip_blanks(at, walk.end) == walk.end;
+	return false;
 }

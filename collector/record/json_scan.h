@@ -9,7 +9,8 @@
  * - strings are lenient: any byte but '"' and '\' stands for itself; see unescape.h for escapes
  * - a value that is no JSON, but what servers write where they have no number (NaN, -, 0.1, 0.2, nothing), is absent
  * - of members with equal names the last counts, with all that lies in it; names are compared without their escapes
- * - of a line that ends too early, what was whole before its end counts
+ * - of a line that ends too early, what was whole before its end counts; of one whose middle is missing, what is whole behind
+ *   that, too
  * - an array of numbers may be the bytes of a value, as journalctl writes what is no UTF-8
  */
 #ifndef COLLECTOR_JSON_SCAN_H
@@ -61,6 +62,14 @@ void json_scan_take_bytes(struct json_scan *scan, uint32_t node, bool last);
 
 /** Scans a line into the nodes' values; false: it is no JSON object, or cut. Values hold until the next scan. */
 bool json_scan_line(struct json_scan *scan, const char *line, uint32_t length);
+
+/**
+ * The same of a line of which the first bytes are here and the last ones, and none between: it is cut. Members of its object
+ * that begin in its last bytes are found from the line's end, so that nothing within a string can look like one.
+ *
+ * @param tail  borrowed; absent: it is not known
+ */
+bool json_scan_ends(struct json_scan *scan, const char *line, uint32_t length, struct weir_span tail);
 
 /** A string unescaped, a number's text, the words true and false; absent for null, objects, arrays and nothing. */
 static inline struct weir_span json_scan_value(const struct json_scan *scan, uint32_t node)

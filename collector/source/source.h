@@ -69,16 +69,18 @@ struct source_chunk {
 	struct weir_span before;
 	bool
 		begins; /* another file begins, or is gone on with, though its positions do not tell: with `before`, as above */
-	size_t behind;      /* bytes behind data that can be looked at: of lines that come next */
-	bool more;          /* what stands behind these may have been written at once with its last lines */
-	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
-	bool too_long;      /* data is the first part of one line above the limit */
-	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */
+	size_t behind;    /* bytes behind data that can be looked at: of lines that come next */
+	bool more;        /* what stands behind these may have been written at once with its last lines */
+	bool last_open;   /* the last line has no newline: the file ended, or was rotated away */
+	bool too_long;    /* data is the first part of one line above the limit */
+	uint64_t skipped; /* how many bytes of that line are not in data, including its newline */
+	/* Of such a line: its last bytes, SOURCE_TAIL_MOST_BYTES at most, without its newline. Absent: they are not known. */
+	struct weir_span tail;
 	int64_t written_ms; /* Unix ms: when the lines were written, at the latest, for times without a year; 0: unknown */
 };
 
-/* The bounds of "line_max". */
-enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
+/* The bounds of "line_max", and what is kept of the end of a longer line. */
+enum { SOURCE_TAIL_MOST_BYTES = 64 << 10, SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 
 /* How often a line that was there to be read is judged, through crashes of weir and of what it reads from. */
 enum source_guarantee {

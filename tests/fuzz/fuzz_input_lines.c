@@ -60,6 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    memcmp(chunk.data, plain + offset, chunk.length) != 0)
 			abort();
 		offset += chunk.length + chunk.skipped;
+		const struct weir_span tail = chunk.tail;
+		size_t missing = chunk.too_long && !chunk.open ? (size_t)chunk.skipped - 1 : 0;
+		if (tail.length > missing || (tail.length < missing && tail.length < INPUT_LINES_TAIL_BYTES &&
+		                              memchr(plain + offset - 1 - missing, '\0', missing) == NULL))
+			abort();
+		if (tail.length > 0 && memcmp(tail.at, plain + offset - 1 - tail.length, tail.length) != 0)
+			abort();
 		if (!chunk.open && plain[offset - 1] != '\n')
 			abort();
 		if (chunk.too_long && (chunk.length != line_max || memchr(chunk.data, '\n', chunk.length) != NULL))

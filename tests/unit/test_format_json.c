@@ -259,6 +259,91 @@ static void a_line_that_is_cut_counts_if_it_says_when_and_who(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* A line above the limit: the first bytes of it, and the last ones. */
+static enum format_reason parse_ends(struct fixture *fixture, const char *line, size_t length, size_t head, size_t tail)
+{
+	char *last = weir_alloc(tail > 0 ? tail : 1, 1); /* of just their size: a read past them is seen */
+	memcpy(last, line + length - tail, tail);
+	fixture->format->cut = true;
+	fixture->format->tail = (struct weir_span){.at = last, .length = (uint32_t)tail};
+	enum format_reason reason = fixture_parse_bytes(fixture, line, head);
+	fixture->format->cut = false;
+	fixture->format->tail = (struct weir_span){0};
+	for (uint32_t i = 0; reason == FORMAT_OK && i < fixture->fields.count; i++) {
+		struct weir_span *value = &fixture->record.fields[i];
+		if (value->at >= last && value->at < last + tail)
+			value->at = line + length - tail + (value->at - last);
+	}
+	free(last);
+	return reason;
+}
+
+/* What is whole at either end counts, and nothing that a string says. */
+static void a_line_without_its_middle(void **state)
+{
+	(void)state;
+	static const char line[] =
+		"{\"time\":1,\"ip\":\"203.0.113.7\",\"path\":\"/a\\\\\\\",\\\"n\\\":\\\"x\\\\\",\"o\":{\"n\":"
+		"\"y\",\"l\":[\"}\",{}]},\"m\":\"}\",\"n\":12 , \"k\":0.1, 0.2,\"z\":\"\\\\\"}\r";
+	size_t length = sizeof line - 1, first = (size_t)(strstr(line, "\"path\"") - line);
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"json\", \"unit\": \"s\"}", "ip n m path z");
+	for (size_t head = first; head < length; head++)
+		for (size_t tail = 0; tail <= length - head; tail++) {
+			assert_int_equal(parse_ends(&fixture, line, length, head, tail), FORMAT_OK);
+			assert_true(fixture.record.cut);
+			assert_field(&fixture, "ip", "203.0.113.7");
+			bool known = head > (size_t)(strstr(line, "\"n\":12 ,") - line) + 7;
+			assert_field(&fixture, "n",
+			             known || tail >= strlen(",\"n\":12 , \"k\":0.1, 0.2,\"z\":\"\\\\\"}\r") ? "12" : NULL);
+			known = head > (size_t)(strstr(line, "\"m\":\"}\"") - line) + 6;
+			assert_field(&fixture, "m",
+			             known || tail >= strlen(",\"m\":\"}\",\"n\":12 , \"k\":0.1, 0.2,\"z\":\"\\\\\"}\r") ? "}"
+			                                                                                                 : NULL);
+			assert_field(&fixture, "z", tail >= strlen(",\"z\":\"\\\\\"}\r") || head + 3 > length ? "\\" : NULL);
+		}
+	/* The time may stand there alone, as in Traefik's lines. A member that comes again counts. */
+	static const char sorted[] = "{\"ip\":\"203.0.113.7\",\"path\":\"/aaaaaaaa\",\"time\":1,\"ip\":\"203.0.113.8\"}";
+	assert_int_equal(parse_ends(&fixture, sorted, sizeof sorted - 1, 30, 30), FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.8");
+	assert_int_equal(parse_ends(&fixture, sorted, sizeof sorted - 1, 30, 20), fixture.format->malformed);
+	/* What ends otherwise than an object does says nothing of it; what is none behind its middle is none. */
+	static const char torn[] = "{\"time\":1,\"ip\":\"203.0.113.7\",\"path\":\"/a}\\\",\\\"n\\\":\\\"x\\\"}";
+	assert_int_equal(parse_ends(&fixture, torn, sizeof torn - 1, 40, 15), FORMAT_OK);
+	assert_field(&fixture, "n", NULL);
+	static const char two[] = "{\"time\":1,\"ip\":\"203.0.113.7\",\"path\":\"/a\",\"n\":\"x\"}{\"n\":1}";
+	assert_int_equal(parse_ends(&fixture, two, sizeof two - 1, 40, 14), FORMAT_OK);
+	assert_field(&fixture, "n", NULL);
+	static const char bad[] = "{\"time\":1,\"ip\":\"203.0.113.7\",\"path\":\"/aaaa\",\"n\":{,\"x\":[}}}";
+	assert_int_equal(parse_ends(&fixture, bad, sizeof bad - 1, 40, 15), fixture.format->malformed);
+	fixture_deinit(&fixture);
+}
+
+/* A client makes the line longer than the limit: what stands before that says when and who. */
+static void presets_take_a_line_without_its_end(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *config, *line;
+	} samples[] = {
+		{"\"caddy\"", "{\"ts\":1715940303,\"request\":{\"client_ip\":\"192.0.2.7\",\"method\":\"GET\",\"uri\":\"/aaa"},
+		{"\"envoy\"",
+	     "{\"start_time\":\"2024-05-17T10:05:03Z\",\"downstream_remote_address\":\"192.0.2.7:4\",\"path\":\"/a"},
+		{"\"cloudflare\"", "{\"EdgeStartTimestamp\":1715940303,\"ClientIP\":\"192.0.2.7\",\"ClientRequestURI\":\"/a"},
+		{"\"traefik\"",
+	     "{\"ClientHost\":\"192.0.2.7\",\"StartUTC\":\"2024-05-17T10:05:03Z\",\"request_User-Agent\":\"x"},
+	};
+	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+		struct fixture fixture;
+		fixture_init(&fixture, samples[i].config, "ip");
+		assert_true(fixture.format->takes_cut);
+		assert_reason(&fixture, samples[i].line, FORMAT_OK);
+		assert_true(fixture.record.cut);
+		assert_field(&fixture, "ip", "192.0.2.7");
+		fixture_deinit(&fixture);
+	}
+}
+
 static void a_header_that_did_not_come(void **state)
 {
 	(void)state;
@@ -380,6 +465,8 @@ int main(void)
 		cmocka_unit_test(a_value_that_is_no_json_is_absent),
 		cmocka_unit_test(the_last_of_equal_members_counts),
 		cmocka_unit_test(a_line_that_is_cut_counts_if_it_says_when_and_who),
+		cmocka_unit_test(a_line_without_its_middle),
+		cmocka_unit_test(presets_take_a_line_without_its_end),
 		cmocka_unit_test(a_header_that_did_not_come),
 		cmocka_unit_test(lines_of_a_header_in_an_array),
 		cmocka_unit_test(depth_is_bounded),

@@ -111,6 +111,14 @@ static void any_bytes_are_carried(void **state)
 	input_lines_free(lines);
 }
 
+/* Of a line that has `bytes` more than are given: those, or the last of them, each `byte`. */
+static void expect_tail(const struct input_lines_chunk *chunk, int byte, size_t bytes)
+{
+	assert_int_equal(chunk->tail.length, bytes < INPUT_LINES_TAIL_BYTES ? bytes : INPUT_LINES_TAIL_BYTES);
+	for (uint32_t i = 0; i < chunk->tail.length; i++)
+		assert_int_equal(chunk->tail.at[i], byte);
+}
+
 static void long_lines_cost_no_memory(void **state)
 {
 	(void)state;
@@ -141,6 +149,7 @@ static void long_lines_cost_no_memory(void **state)
 				assert_int_equal(chunk.open, line + 1 == count);
 				assert_int_equal(chunk.data[0], 'a' + (int)line);
 				assert_int_equal(chunk.data[LONGEST - 1], 'a' + (int)line);
+				expect_tail(&chunk, 'a' + (int)line, chunk.open ? 0 : lengths[line] - LONGEST);
 				line++;
 				continue;
 			}
@@ -161,7 +170,7 @@ static void long_lines_cost_no_memory(void **state)
 static void a_long_line_may_come_in_pieces(void **state)
 {
 	(void)state;
-	char piece[1500];
+	char piece[1500], end[INPUT_LINES_TAIL_BYTES];
 	memset(piece, 'x', sizeof piece);
 	log_replace("pieces.log", "begin\n");
 	struct input_lines *lines = open_lines("pieces.log", 1024, 4096);
@@ -178,7 +187,23 @@ static void a_long_line_may_come_in_pieces(void **state)
 	assert_true(chunk.too_long && !chunk.open);
 	assert_int_equal(chunk.length, 1024);
 	assert_int_equal(chunk.skipped, 15001 - 1024);
+	expect_tail(&chunk, 'x', 15000 - 1024);
 	expect(lines, false, "end\n", 15007, false);
+	/* The end is what came last, whatever came before it. */
+	for (size_t i = 0; i < sizeof end; i++)
+		end[i] = (char)('a' + i % 26);
+	for (int i = 0; i < 70; i++) {
+		log_write("pieces.log", O_APPEND, piece, sizeof piece);
+		expect_none(lines, false);
+	}
+	log_write("pieces.log", O_APPEND, end, sizeof end);
+	expect_none(lines, false);
+	log_append("pieces.log", "\nend\n");
+	assert_true(next(lines, INPUT_LINES_NO_LIMIT, false, &chunk));
+	assert_int_equal(chunk.skipped, 70 * 1500 + sizeof end + 1 - 1024);
+	assert_int_equal(chunk.tail.length, sizeof end);
+	assert_memory_equal(chunk.tail.at, end, sizeof end);
+	expect(lines, false, "end\n", 15011 + 70 * 1500 + sizeof end + 1, false);
 	input_lines_free(lines);
 }
 

@@ -361,6 +361,8 @@ static void a_long_line_comes_alone(void **state)
 	assert_true(chunk.too_long);
 	assert_int_equal(chunk.length, LINE_MAX_BYTES);
 	assert_int_equal(chunk.skipped, 11);
+	assert_int_equal(chunk.tail.length, 10);
+	assert_memory_equal(chunk.tail.at, "xxxxxxxxxx", 10);
 	uint64_t position = chunk.positions[0];
 	assert_int_equal(expect(spool, "end\n"), position + 1);
 	push_spool_close(spool);

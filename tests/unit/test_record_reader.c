@@ -70,6 +70,22 @@ static void a_long_line_has_its_position_too(void **state)
 	expect_positions(&chunk, NULL, 0, 77);
 }
 
+/* What a source knows of a long line's end is read with its beginning. */
+static void the_end_of_a_long_line_counts(void **state)
+{
+	(void)state;
+	static const char end[] = "aaa\",\"time\":1}\r";
+	struct source_chunk chunk = {.data = "{\"ip\":\"192.0.2.7\",\"path\":\"/a",
+	                             .length = 28,
+	                             .position = 10,
+	                             .too_long = true,
+	                             .skipped = 1000,
+	                             .tail = {.at = end, .length = sizeof end - 1}};
+	expect_positions(&chunk, (const uint64_t[]){1038}, 1, 1038);
+	chunk.tail = (struct weir_span){0};
+	expect_positions(&chunk, NULL, 0, 1038);
+}
+
 /* Files that were joined have marks within; only what a line begins with is looked at. */
 static void byte_order_marks_and_zeros_before_a_line_are_none_of_it(void **state)
 {
@@ -90,6 +106,7 @@ int main(void)
 		cmocka_unit_test(positions_are_bytes),
 		cmocka_unit_test(positions_are_what_the_source_says),
 		cmocka_unit_test(a_long_line_has_its_position_too),
+		cmocka_unit_test(the_end_of_a_long_line_counts),
 		cmocka_unit_test(byte_order_marks_and_zeros_before_a_line_are_none_of_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,6 +380,8 @@ static void test_long_messages_come_alone(void **state)
 		assert_true(chunk.too_long);
 		assert_int_equal(chunk.length, 1000);
 		assert_int_equal(chunk.skipped, 2002); /* the rest, its figure and its newline */
+		assert_int_equal(chunk.tail.length, 2001);
+		assert_int_equal(chunk.tail.at[2000], '0' + (int)i);
 		assert_int_equal(chunk.positions[0], i);
 	}
 	stop(fake);

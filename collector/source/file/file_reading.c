@@ -134,6 +134,7 @@ static void hand_out(struct file_stream *stream, const struct source_memory_part
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
+		.tail = lines.tail,
 		.written_ms = open_file_modified_ms(current),
 	};
 	stream->before_given = true;

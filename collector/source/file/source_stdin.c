@@ -82,6 +82,7 @@ static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,
+		.tail = lines.tail,
 		.written_ms = weir_wall_ms(),
 	};
 	if (source_unreplayable_place(&source->base, chunk))

@@ -112,15 +112,13 @@ static bool take_message(struct kafka_source *source, const rd_kafka_message_t *
 	bool too_long = line.length > (uint64_t)source->config.line_max;
 	if (source->position_count > 0 && (chunk->stream != &stream->stream || too_long))
 		return false;
-	uint32_t whole = line.length;
-	if (too_long)
-		line.length = (uint32_t)source->config.line_max;
-	source_message_put(&source->lines, line);
 	chunk->stream = &stream->stream;
 	chunk->too_long = too_long;
 	if (too_long) {
-		source->lines.length--; /* the newline counts as skipped */
-		chunk->skipped = whole - line.length + 1u;
+		chunk->tail.length = source_message_put_long(&source->lines, line, (size_t)source->config.line_max);
+		chunk->skipped = line.length - (uint64_t)source->config.line_max + 1; /* its newline counts, too */
+	} else {
+		source_message_put(&source->lines, line);
 	}
 	source->positions[source->position_count++] = (uint64_t)message->offset + 1;
 	note(source, stream, message, false);
@@ -147,7 +145,8 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 		(void)!write(source->fd, &one, sizeof one);
 	chunk->written_ms = weir_wall_ms();
 	chunk->data = source->lines.at;
-	chunk->length = source->lines.length;
+	chunk->length = source->lines.length - chunk->tail.length;
+	chunk->tail.at = chunk->data + chunk->length;
 	chunk->positions = source->positions;
 }
 

@@ -5,6 +5,7 @@
  * The reading thread also tells the bus what may go, as the consumer is its own.
  */
 #include "collector/source/push/internal.h"
+#include "collector/source/source_message.h"
 #include "common/base/wake.h"
 
 #include <unistd.h>
@@ -104,6 +105,9 @@ static void take_lines(struct push_reading *reading, size_t line_max, struct sou
 		if (too_long) {
 			chunk->too_long = true;
 			chunk->skipped = length - line_max;
+			struct weir_span line = source_message_line(message->payload.at + begin, length);
+			if (line.length > line_max)
+				chunk->tail = source_message_tail(line, line_max);
 			break;
 		}
 	}

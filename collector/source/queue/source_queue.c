@@ -83,11 +83,12 @@ static bool take_batch(struct queue_source *source, struct source_chunk *chunk)
 		*chunk = (struct source_chunk){
 			.stream = &batch->stream->stream,
 			.data = batch->lines.at,
-			.length = batch->lines.length,
+			.length = batch->lines.length - batch->tail,
 			.position = batch->positions[0],
 			.positions = batch->positions,
 			.too_long = batch->skipped > 0,
 			.skipped = batch->skipped,
+			.tail = {.at = batch->lines.at + batch->lines.length - batch->tail, .length = batch->tail},
 			.written_ms = weir_wall_ms(),
 		};
 		return source->lent = true;

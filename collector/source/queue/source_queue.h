@@ -58,6 +58,7 @@ struct queue_batch {
 	uint64_t *positions; /* QUEUE_BATCH_LINES */
 	size_t count;
 	uint64_t skipped;                /* bytes that are not in its one line, if that is too long; else 0 */
+	uint32_t tail;                   /* of these, how many of the last stand behind the line */
 	uint64_t through;                /* every message up to here is in this batch or one before, or has no line */
 	uint64_t numbers[QUEUE_NUMBERS]; /* of queue_set_number(), when the newest of them was taken */
 	uint64_t blank;                  /* how many messages up to there had none */

@@ -111,7 +111,7 @@ static bool take_empty(struct queue_source *source)
 	if (queue_ending(source))
 		return false;
 	batch->count = 0;
-	batch->skipped = batch->blank = 0;
+	batch->skipped = batch->blank = batch->tail = 0;
 	weir_text_clear(&batch->lines);
 	return source->filling = true;
 }
@@ -160,11 +160,11 @@ bool queue_put(struct queue_source *source, struct queue_stream *stream, const v
 		return true;
 	}
 	if (too_long) {
-		batch->skipped = line.length - source->line_max + 1;
-		line.length = (uint32_t)source->line_max;
+		batch->tail = source_message_put_long(&batch->lines, line, source->line_max);
+		batch->skipped = line.length - source->line_max + 1; /* its newline counts, too */
+	} else {
+		source_message_put(&batch->lines, line);
 	}
-	source_message_put(&batch->lines, line);
-	batch->lines.length -= too_long; /* its newline counts as skipped */
 	batch->positions[batch->count++] = position;
 	return true;
 }

@@ -249,6 +249,7 @@ static void hand_out(struct remote_source *source, const struct remote_piece *pi
 	                               .last_open = lines.open,
 	                               .too_long = lines.too_long,
 	                               .skipped = lines.skipped,
+	                               .tail = lines.tail,
 	                               .begins = source->last_id != piece->id};
 	uint64_t end = chunk->position + chunk->length + chunk->skipped;
 	if (piece->before != NULL)

@@ -6,6 +6,7 @@
 #include "deploy/weir/test/pass.h"
 
 #include "collector/follow/record_reader.h"
+#include "collector/source/source_message.h"
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
 #include "common/files/durable_file.h"
@@ -314,6 +315,7 @@ static enum weir_status take_line(struct run *run, struct lines_reader *lines, s
 		.last_open = true,
 		.too_long = too_long,
 		.skipped = too_long ? text.length - most + 1 : 0,
+		.tail = too_long ? source_message_tail(text, most) : (struct weir_span){0},
 		/* A time without a year is of the case's own time, or of the year before it. */
 		.written_ms = (run->given->at_ms != TEST_UNSAID ? run->given->at_ms : pass->of->start_ms) + DAY_MS};
 	lines->offset += text.length + 1;
