@@ -10,6 +10,7 @@
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void line_parts_init(struct line_parts *parts)
 {
@@ -95,19 +96,31 @@ static struct open_line *begin(struct line_parts *parts, const struct line_part 
 	return line;
 }
 
+/* Of a line that is too long the first bytes are kept, and the last ones behind them. */
+static void drop_middle(struct weir_text *text)
+{
+	if (text->length <= LINE_PARTS_LINE_MAX_BYTES + 2 * LINE_PARTS_TAIL_BYTES)
+		return;
+	memcpy(text->at + LINE_PARTS_LINE_MAX_BYTES, text->at + text->length - LINE_PARTS_TAIL_BYTES,
+	       LINE_PARTS_TAIL_BYTES);
+	text->length = LINE_PARTS_LINE_MAX_BYTES + LINE_PARTS_TAIL_BYTES;
+}
+
 /* Adds a part, or gives the line up. */
 static void add(struct line_parts *parts, struct open_line *line, const struct line_part *part, struct weir_span text)
 {
 	if (line->state != LINE_PARTS_GATHERED)
 		return;
-	if (part->lost || part->number != line->next || line->text.length + text.length > LINE_PARTS_LINE_MAX_BYTES) {
+	if (part->lost || part->number != line->next) {
 		refuse(parts, line);
 		return;
 	}
 	line->next += part->number > 0;
+	parts->gathered -= line->text.length;
 	if (text.length > 0)
 		weir_text_append(&line->text, text.at, text.length);
-	parts->gathered += text.length;
+	drop_middle(&line->text);
+	parts->gathered += line->text.length;
 	while (parts->gathered > LINE_PARTS_BYTES_MAX)
 		refuse(parts, oldest(parts, true));
 }
@@ -151,6 +164,12 @@ enum format_reason line_parts_join(struct line_parts *parts, const struct line_p
 	if (state != LINE_PARTS_GATHERED)
 		return tells ? FORMAT_LEFT_OUT : state == LINE_PARTS_TOLD ? FORMAT_SKIP : FORMAT_LINE_TOO_LONG;
 	*text = weir_text_span(&parts->whole);
+	if (text->length > LINE_PARTS_LINE_MAX_BYTES) {
+		uint32_t bytes = text->length - LINE_PARTS_LINE_MAX_BYTES;
+		uint32_t kept = bytes < LINE_PARTS_TAIL_BYTES ? bytes : LINE_PARTS_TAIL_BYTES;
+		parts->tail = (struct weir_span){.at = text->at + text->length - kept, .length = kept};
+		text->length = LINE_PARTS_LINE_MAX_BYTES;
+	}
 	return FORMAT_OK;
 }
 
@@ -197,6 +216,7 @@ void line_parts_take_over(struct line_parts *parts, struct line_parts *from)
 	line_parts_deinit(parts);
 	*parts = *from;
 	parts->newest = -1;
+	parts->tail = (struct weir_span){0};
 	parts->whole = (struct weir_text){0}; /* the last line's, which points there */
 	struct weir_text whole = from->whole;
 	line_parts_init(from);

@@ -19,6 +19,7 @@
 enum {
 	LINE_PARTS_LINES_MAX = 256,
 	LINE_PARTS_LINE_MAX_BYTES = 1 << 20,
+	LINE_PARTS_TAIL_BYTES = 64 << 10, /* of a longer one, as of one that its source cuts */
 	LINE_PARTS_BYTES_MAX = 16 << 20,
 	/* A line whose end has not come when so much came behind its beginning is not waited for: what is read again has a bound. */
 	LINE_PARTS_HELD_MOST_BYTES = 16 << 20,
@@ -43,15 +44,15 @@ struct line_part {
 };
 
 enum line_parts_state {
-	LINE_PARTS_GATHERED, /* all that came is here */
-	LINE_PARTS_REFUSED,  /* a part is missing, or there is too much of it: its end is waited for */
+	LINE_PARTS_GATHERED, /* all that came is here, or its first bytes and its last */
+	LINE_PARTS_REFUSED,  /* a part is missing, or there is too much of others: its end is waited for */
 	LINE_PARTS_TOLD,     /* the same, and it was counted with a part without text */
 };
 
 struct open_line {
 	struct line_key key;
 	enum line_parts_state state;
-	struct weir_text text; /* empty where it is refused */
+	struct weir_text text; /* LINE_PARTS_LINE_MAX_BYTES, and behind these what came last; empty where it is refused */
 	uint32_t next;         /* the number of the part that is waited for; 0: they are not numbered */
 	bool noted;            /* `before` is known */
 	uint64_t before;       /* the position before the first of its parts */
@@ -67,6 +68,7 @@ struct line_parts {
 	uint64_t gathered;      /* bytes of all that is here */
 	uint64_t unnamed_bytes; /* `bytes` at the newest part of which is not known whose it is; 0: there was none */
 	struct weir_text whole; /* what the last line was joined to */
+	struct weir_span tail;  /* of the last line: its end, where it is too long to be whole; else absent */
 };
 
 void line_parts_init(struct line_parts *parts);
@@ -77,6 +79,7 @@ static inline void line_parts_next(struct line_parts *parts, uint32_t length)
 {
 	parts->bytes += length;
 	parts->newest = -1;
+	parts->tail = (struct weir_span){0};
 }
 
 /** Whether a line without any mark may be the rest of one, so that it has to be told whose it is. */
@@ -88,7 +91,8 @@ static inline bool line_parts_wait(const struct line_parts *parts)
 /**
  * Joins a line to the parts before it.
  *
- * @param text  the line; returned: the whole one, valid until line_parts_join() gives another
+ * @param text  the line; returned: the whole one, valid until line_parts_join() gives another. Of one that is longer than
+ *              LINE_PARTS_LINE_MAX_BYTES it is the beginning, and `tail` is its end
  * @return FORMAT_OK: it is whole; FORMAT_SKIP: it is a part of one; FORMAT_LINE_TOO_LONG: with it ends a line of which
  *         not all is here, or there was no room for one; FORMAT_LEFT_OUT: its text is not there, and the line was not
  *         counted yet; FORMAT_AMBIGUOUS: it may be a part, and whose cannot be told

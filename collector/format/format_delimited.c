@@ -293,7 +293,7 @@ static bool fits_columns(const struct format_delimited *delimited, const char *b
 	*cut_column = count - 1;
 	if (count == named + 1 && blank_end)
 		return true;
-	if (delimited->dialect == NULL)
+	if (delimited->dialect == NULL && !*cut)
 		return count == named;
 	*cut |= count < named || (blank_end && named > 1);
 	return count <= named;
@@ -385,13 +385,22 @@ static void finish_values(struct format_delimited *delimited, struct weir_span *
 			format_join_time(&delimited->options, values[delimited->date_slot], values[FORMAT_SLOT_TIME]);
 }
 
-/* Fills the slots of the wanted columns; false: not of this format. */
-static bool split(struct format_delimited *delimited, const char *at, const char *end, struct weir_span *values)
+/*
+ * Fills the slots of the wanted columns; false: not of this format.
+ *
+ * @param cut_column  of a row that lacks its end: set to the column in which it ends, unless all that are wanted stand before;
+ *                    NULL: it is whole
+ */
+static bool split(struct format_delimited *delimited, const char *at, const char *end, struct weir_span *values,
+                  uint32_t *cut_column)
 {
 	for (uint32_t column = 0;; column++, at++) {
 		struct weir_span value;
-		if (!take_value(delimited, &at, end, &value))
-			return false;
+		bool whole = take_value(delimited, &at, end, &value);
+		if (cut_column != NULL && (!whole || at == end))
+			*cut_column = column;
+		if (!whole) /* the quote that would close it may be missing with the end */
+			return cut_column != NULL && column > 0;
 		if (column < delimited->column_count && delimited->column_slots[column] >= 0)
 			values[delimited->column_slots[column]] = format_value_or_dash(value.at, value.length);
 		if (delimited->blanks)
@@ -411,7 +420,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (line[0] == '#' && take_directive(delimited, (struct weir_span){.at = line, .length = length}))
 		return FORMAT_SKIP;
 	if (delimited->awaits_header)
-		return read_header(delimited, line, length) ? FORMAT_SKIP : format->malformed;
+		return !format->cut && read_header(delimited, line, length) ? FORMAT_SKIP : format->malformed;
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	memset(values, 0, delimited->slots.count * sizeof values[0]);
 	make_room(delimited, length);
@@ -421,11 +430,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (delimited->blanks)
 		begin = skip_blanks(begin, end);
 	bool cut = format->cut;
-	uint32_t cut_column = 0;
+	uint32_t cut_column = UINT32_MAX;
 	if (delimited->has_directives && !delimited->blanks && !delimited->quoted &&
 	    !fits_columns(delimited, begin, end, &cut_column, &cut))
 		return format->malformed;
-	if (!split(delimited, begin, end, values))
+	if (!split(delimited, begin, end, values, cut ? &cut_column : NULL))
 		return format->malformed;
 	if (cut)
 		drop_cut_column(delimited, cut_column, values);
@@ -543,7 +552,6 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 		delimited->date_slot = format_slots_add(&delimited->slots, "date");
 	if (delimited->dialect != NULL) {
 		delimited->awaits_header = delimited->has_directives = true;
-		delimited->format.takes_cut = true;
 		return WEIR_OK;
 	}
 	if ((status = read_separator(delimited, config, error)) != WEIR_OK)
@@ -567,6 +575,7 @@ enum weir_status format_delimited_new(const struct weir_json *config, const stru
 	                                    .begin = begin_file,
 	                                    .header = header_of,
 	                                    .lacks = lacks,
+	                                    .takes_cut = true,
 	                                    .dash_is_absent = true};
 	delimited->dialect = dialect;
 	delimited->separator = '\t';
@@ -616,7 +625,7 @@ const struct format_kind format_delimited = {
 	.name = "delimited",
 	.meaning = "TSV, CSV and similar",
 	.malformed = "not delimited",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
 	.escapes = FORMAT_ESCAPES_BACKSLASHES,
 	.options = options,
 	.create = create,

@@ -2,7 +2,8 @@
 /*
  * Format `logfmt`: key=value pairs between blanks, as Heroku, Grafana and many Go programs write them.
  *
- * A pass over the tokens; only the values of wanted names are kept. A key alone is the word "true".
+ * A pass over the tokens; only the values of wanted names are kept. A key alone is the word "true". Of a line that lacks its end
+ * the last token is none.
  */
 #include "collector/format/format_slots.h"
 #include "collector/record/unescape.h"
@@ -79,8 +80,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 			bool quoted;
 			has_pair = true;
 			at++;
-			if (!take_value(&at, end, &value, &quoted))
-				return format->malformed;
+			if (!take_value(&at, end, &value, &quoted)) {
+				if (!format->cut)
+					return format->malformed;
+				break;
+			}
 			if (slot >= 0 && quoted && memchr(value.at, '\\', value.length) != NULL)
 				value = unescape(&logfmt->scratch, value, length, true);
 			else if (slot >= 0 && !quoted && (slot == logfmt->path_slot || slot == logfmt->target_slot))
@@ -88,12 +92,14 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		}
 		if (at < end && !is_blank(*at))
 			return format->malformed;
-		if (slot >= 0)
+		if (slot >= 0 && (at < end || !format->cut))
 			values[slot] = value;
 	}
 	if (!has_pair)
 		return format->malformed;
-	return format_slots_finish(&logfmt->slots, &logfmt->options, values, record);
+	enum format_reason reason = format_slots_finish(&logfmt->slots, &logfmt->options, values, record);
+	bool nobody = format->client_ip == NULL && record->fields[WEIR_FIELD_IP].at == NULL;
+	return format->cut && (reason == FORMAT_NO_TIME || nobody) ? format->malformed : reason;
 }
 
 static void logfmt_free(struct format *format)
@@ -110,6 +116,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	struct format_logfmt *logfmt = weir_alloc(1, sizeof *logfmt);
 	logfmt->format.parse = parse;
 	logfmt->format.free = logfmt_free;
+	logfmt->format.takes_cut = true;
 	enum weir_status status = format_options_init(&logfmt->options, config, fields, kind, &logfmt->format, error);
 	if (status != WEIR_OK) {
 		format_free(&logfmt->format);
@@ -127,6 +134,6 @@ const struct format_kind format_logfmt = {
 	.name = "logfmt",
 	.meaning = "`key=value key=\"a value\"`",
 	.malformed = "not logfmt",
-	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR,
+	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_TIME | FORMAT_TAKES_YEAR | FORMAT_NEEDS_IP,
 	.create = create,
 };

@@ -57,11 +57,11 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	}
 	if (message.at == NULL)
 		return FORMAT_SKIP;
-	if (head.cut && !both->body->takes_cut)
+	/* A message ends where its line does, unless it is a member of an object. */
+	both->body->tail = text_line(both->scan == NULL ? format->tail : both->parts.tail);
+	both->body->cut = head.cut || both->body->tail.at != NULL;
+	if (both->body->cut && !both->body->takes_cut)
 		return FORMAT_LINE_TOO_LONG;
-	both->body->cut = head.cut;
-	both->body->tail =
-		both->scan == NULL ? format->tail : (struct weir_span){0}; /* the message ends where the line does */
 	both->body->looks_back = both->format.looks_back;
 	both->body->time->absent_ms = head.time_ms;
 	message = text_line(message);

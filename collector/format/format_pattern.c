@@ -10,6 +10,9 @@
  * each of its items, which costs more and says how far the line still goes: that is the most work that can be done before
  * the next call. When much may have been done, the thread's time is looked at, which grows only while it works. What a
  * search may take grows with the line's length, so it is linear.
+ *
+ * A line that lacks its end is a record where the search finds what it would find in all of it, whatever stands there: PCRE2
+ * says of a partial match whether it came to the end.
  */
 #include "collector/format/format_slots.h"
 #include "common/base/alloc.h"
@@ -109,7 +112,7 @@ static struct weir_span last_value(const struct format_pattern *pattern, const c
 static int search(struct format_pattern *pattern, const char *line, uint32_t length)
 {
 	PCRE2_SPTR text = (PCRE2_SPTR)line;
-	if (length <= pattern->quick_bytes) {
+	if (length <= pattern->quick_bytes && !pattern->format.cut) {
 		pcre2_set_match_limit(pattern->quick_limits, QUICK_STEPS + 2 * length);
 		int found =
 			pcre2_match(pattern->code, text, length, 0, PCRE2_NO_UTF_CHECK, pattern->match, pattern->quick_limits);
@@ -118,13 +121,17 @@ static int search(struct format_pattern *pattern, const char *line, uint32_t len
 	}
 	pattern->bytes = 0;
 	pattern->end_ns = 0;
-	return pcre2_match(pattern->guarded, text, length, 0, PCRE2_NO_UTF_CHECK, pattern->match, pattern->limits);
+	uint32_t options = PCRE2_NO_UTF_CHECK | (pattern->format.cut ? (uint32_t)PCRE2_PARTIAL_HARD : 0);
+	return pcre2_match(pattern->guarded, text, length, 0, options, pattern->match, pattern->limits);
 }
 
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_pattern *pattern = (struct format_pattern *)format;
 	int found = search(pattern, line, length);
+	if (found == PCRE2_ERROR_PARTIAL || (format->cut && found == PCRE2_ERROR_NOMATCH))
+		return FORMAT_LINE_TOO_LONG;
+	record->cut = false; /* what was found is all that there is */
 	if (found < 0 && found != PCRE2_ERROR_NOMATCH)
 		return FORMAT_SEARCH_LIMIT;
 	if (found <= 0) {
@@ -235,6 +242,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	pattern->format.parse = parse;
 	pattern->format.free = pattern_free;
 	pattern->format.lacks = lacks;
+	pattern->format.takes_cut = true;
 	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
 	if (status == WEIR_OK)
 		status = compile(pattern, &at, pattern->text, error);

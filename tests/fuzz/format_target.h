@@ -87,6 +87,18 @@ static inline void target_check_help(const struct format *format, enum format_re
 	}
 }
 
+/* The same line as the first bytes of one that is above the limit. */
+static inline void target_check_cut(const struct target *target, struct format *format, struct weir_span line)
+{
+	struct weir_record record;
+	if (!format->takes_cut)
+		return;
+	format->cut = true;
+	if (format_parse(format, line.at, line.length, &record) == FORMAT_OK)
+		target_check_record(target, &record);
+	format->cut = false;
+}
+
 /* Calls `check`, which may be NULL, with each line that is a record. */
 static inline void target_run(struct target *target, const uint8_t *data, size_t size,
                               void (*check)(struct target *target, const char *line, uint32_t length,
@@ -122,6 +134,7 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		require(timed || bare_reason == reason);
 		if (reason == FORMAT_OK && !timed)
 			require(other.time_ms == record.time_ms && other.cost == record.cost);
+		target_check_cut(target, format, (struct weir_span){.at = line, .length = (uint32_t)length});
 		free(line);
 		at += length + 1;
 	}

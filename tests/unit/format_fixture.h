@@ -69,6 +69,16 @@ static inline enum format_reason fixture_parse_bytes(struct fixture *fixture, co
 	return format_parse(fixture->format, fixture->line, (uint32_t)length, &fixture->record);
 }
 
+/* The same of a line that is above the limit: its first bytes. */
+static inline enum format_reason fixture_parse_cut(struct fixture *fixture, const char *line, size_t length)
+{
+	assert_true(fixture->format->takes_cut);
+	fixture->format->cut = true;
+	enum format_reason reason = fixture_parse_bytes(fixture, line, length);
+	fixture->format->cut = false;
+	return reason;
+}
+
 static inline enum format_reason fixture_parse(struct fixture *fixture, const char *line)
 {
 	return fixture_parse_bytes(fixture, line, strlen(line));

@@ -359,6 +359,47 @@ static void a_row_of_zeek_that_is_cut(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* Above the limit a row of any columns counts if it says when and who. */
+static void a_row_without_its_end(void **state)
+{
+	(void)state;
+	static const char *const configs[] = {
+		"{\"type\": \"delimited\", \"header\": false, \"columns\": [\"time\", \"ip\", \"path\", \"status\"], \"unit\": \"s\"}",
+		"{\"type\": \"delimited\", \"header\": false, \"columns\": [\"time\", \"ip\", \"path\", \"status\"], \"unit\": \"s\", "
+		"\"separator\": \"blanks\"}",
+		"{\"type\": \"delimited\", \"header\": false, \"columns\": [\"time\", \"ip\", \"path\", \"status\"], \"unit\": \"s\", "
+		"\"separator\": \",\", \"quote\": \"'\"}"};
+	static const char *const rows[] = {"1\t192.0.2.7\t/abc\t401\tx", "1  192.0.2.7  /abc  401  x",
+	                                   "'1','192.0.2.7','/abc',401,x"};
+	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+		struct fixture fixture;
+		fixture_init(&fixture, configs[i], "path status");
+		const char *row = rows[i], *behind_ip = strstr(row, "192.0.2.7") + strlen("192.0.2.7");
+		for (size_t length = 1; length <= strlen(row); length++) {
+			enum format_reason reason = fixture_parse_cut(&fixture, row, length);
+			bool whole = row + length > behind_ip + (i == 2);
+			assert_int_equal(reason, whole ? FORMAT_OK : fixture.format->malformed);
+			if (reason != FORMAT_OK)
+				continue;
+			assert_true(fixture.record.cut);
+			assert_span(fixture.record.fields[WEIR_FIELD_IP], "192.0.2.7", "ip");
+			assert_int_equal(fixture.record.time_ms, 1000);
+			if (row + length > strstr(row, "401") + 3)
+				assert_field(&fixture, "status", "401");
+		}
+		fixture_deinit(&fixture);
+	}
+	/* A line of names that lacks its end is none. */
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"delimited\", \"unit\": \"s\"}", "ip");
+	assert_int_equal(fixture_parse_cut(&fixture, "time\tip\tpa", 10), fixture.format->malformed);
+	assert_reason(&fixture, "time\tpath\tip", FORMAT_SKIP);
+	assert_reason(&fixture, "1\t/\t192.0.2.7", FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_int_equal(fixture_parse_cut(&fixture, "1\t/a\t192.0.2.7", 13), fixture.format->malformed);
+	fixture_deinit(&fixture);
+}
+
 static void two_columns_are_one_time(void **state)
 {
 	(void)state;
@@ -406,6 +447,7 @@ int main(void)
 		cmocka_unit_test(a_row_that_is_cut_counts_if_it_says_when_and_who),
 		cmocka_unit_test(a_cut_row_says_nothing_of_the_header_behind_it),
 		cmocka_unit_test(a_row_of_zeek_that_is_cut),
+		cmocka_unit_test(a_row_without_its_end),
 		cmocka_unit_test(two_columns_are_one_time),
 		cmocka_unit_test(blanks_may_be_many),
 		cmocka_unit_test(columns_by_number),

@@ -46,11 +46,43 @@ static void what_is_not_logfmt(void **state)
 	fixture_deinit(&fixture);
 }
 
+static void a_line_without_its_end(void **state)
+{
+	(void)state;
+	static const char line[] = "time=1 ip=192.0.2.7 status=401 path=\"/a ip=198.51.100.9 \\\" time=2\" user=x";
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"logfmt\", \"unit\": \"s\"}", "status path user");
+	for (size_t length = 1; length < sizeof line; length++) {
+		enum format_reason reason = fixture_parse_cut(&fixture, line, length);
+		assert_int_equal(reason, length > strlen("time=1 ip=192.0.2.7") ? FORMAT_OK : fixture.format->malformed);
+		if (reason != FORMAT_OK)
+			continue;
+		assert_true(fixture.record.cut);
+		assert_span(fixture.record.fields[WEIR_FIELD_IP], "192.0.2.7", "ip");
+		assert_field(&fixture, "status", length > strlen("time=1 ip=192.0.2.7 status=401") ? "401" : NULL);
+		assert_field(&fixture, "user", NULL);
+	}
+	assert_malformed(&fixture, "time=1 ip=192.0.2.7 path=\"/a", "not logfmt");
+	fixture_deinit(&fixture);
+	/* Whether the header came is not known. */
+	fixture_init(
+		&fixture,
+		"{\"type\": \"logfmt\", \"unit\": \"s\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",
+		"ip");
+	static const char proxied[] = "time=1 ip=10.0.0.1 xff=203.0.113.9 path=/a";
+	assert_int_equal(fixture_parse_cut(&fixture, proxied, strlen(proxied)), FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.9");
+	assert_int_equal(fixture_parse_cut(&fixture, proxied, strlen("time=1 ip=10.0.0.1 xff=203.0.113.9")),
+	                 FORMAT_NO_CLIENT);
+	fixture_deinit(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs),
 		cmocka_unit_test(what_is_not_logfmt),
+		cmocka_unit_test(a_line_without_its_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -479,9 +479,15 @@ static void what_is_kept_has_a_bound(void **state)
 	for (uint64_t key = 0; key < 20; key++)
 		assert_int_equal(join(&parts, part_of(key, 0, false), 0), key < 4 ? FORMAT_LINE_TOO_LONG : FORMAT_OK);
 	assert_int_equal(parts.gathered, 0);
-	assert_int_equal(join(&parts, part_of(1, 0, true), 1 << 20), FORMAT_SKIP);
-	assert_int_equal(join(&parts, part_of(1, 0, true), 1), FORMAT_SKIP);
-	assert_int_equal(join(&parts, part_of(1, 0, false), 0), FORMAT_LINE_TOO_LONG);
+	/* Of one line. */
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(join(&parts, part_of(1, 0, true), 1 << 20), FORMAT_SKIP);
+	assert_true(parts.gathered <= (1 << 20) + 3 * LINE_PARTS_TAIL_BYTES);
+	assert_int_equal(join(&parts, part_of(1, 0, false), 0), FORMAT_OK);
+	assert_int_equal(parts.tail.length, LINE_PARTS_TAIL_BYTES);
+	assert_int_equal(parts.gathered, 0);
+	assert_int_equal(join(&parts, part_of(1, 0, false), 1), FORMAT_OK);
+	assert_null(parts.tail.at);
 	/* Of lines: first those whose parts are numbered, as these show themselves. */
 	assert_int_equal(join(&parts, part_of(1, 0, true), 1), FORMAT_SKIP);
 	for (uint64_t key = 1000; key < 1000 + LINE_PARTS_LINES_MAX - 1; key++)

@@ -175,6 +175,40 @@ static void of_groups_of_one_name_the_last_counts(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* A line above the limit counts where the expression finds in it what it would find in all of it. */
+static void a_line_without_its_end(void **state)
+{
+	(void)state;
+	static const char line[] = "1715940303 192.0.2.7 \"GET /aaaaaaaaaaaaaaaaaaaa client=198.51.100.9 ";
+	static const struct {
+		const char *pattern;
+		bool counts;
+	} samples[] = {
+		{"^(?<time>\\\\d+) (?<ip>\\\\S+) \\\"(?<method>\\\\S+)", true},
+		{"(?<time>\\\\d+) (?<ip>\\\\S+) \\\"(?<method>\\\\S+) (?<path>[^ ]*+)", true},
+		{"^(?<time>\\\\d+) (?<ip>\\\\S+) \\\"(?<method>\\\\S+)[^\\\"]*\\\"?", false},
+		{"^(?<time>\\\\d+) (?<ip>\\\\S+) \\\"(?<method>\\\\S+).*$", false},
+		{"^(?<time>\\\\d+) .*client=(?<ip>\\\\S+) (?<method>)", false}, /* it may come again */
+		{"^(?<time>\\\\d+) (?<ip>\\\\S+) \\\"(?<method>\\\\S+)(?!.*bot)", false},
+		{"^nothing (?<time>\\\\d+) (?<ip>.) (?<method>.)", false},
+	};
+	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+		struct fixture fixture;
+		char config[256];
+		snprintf(config, sizeof config, "{\"type\": \"pattern\", \"unmatched\": \"skip\", \"pattern\": \"%s\"}",
+		         samples[i].pattern);
+		fixture_init(&fixture, config, "ip method");
+		assert_int_equal(fixture_parse_cut(&fixture, line, sizeof line - 1),
+		                 samples[i].counts ? FORMAT_OK : FORMAT_LINE_TOO_LONG);
+		assert_int_equal(fixture.format->unmatched, 0);
+		if (samples[i].counts) {
+			assert_field(&fixture, "ip", "192.0.2.7");
+			assert_field(&fixture, "method", "GET");
+		}
+		fixture_deinit(&fixture);
+	}
+}
+
 static void options(void **state)
 {
 	(void)state;
@@ -199,6 +233,7 @@ int main(void)
 		cmocka_unit_test(sshd),
 		cmocka_unit_test(no_expression_can_stop_the_log),
 		cmocka_unit_test(of_groups_of_one_name_the_last_counts),
+		cmocka_unit_test(a_line_without_its_end),
 		cmocka_unit_test(options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,6 +169,44 @@ static void reading_goes_on_before_the_parts(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* A client makes a line longer than all that is joined: it counts by what stands at its ends. */
+static void a_line_that_is_too_long_to_be_joined(void **state)
+{
+	(void)state;
+	enum { PARTS = 90, PART = 16 << 10 };
+	static char line[PART + 200];
+	static const char *const formats[][3] = {
+		{"\"json\"", "{\\\"ip\\\":\\\"192.0.2.7\\\",\\\"x\\\":\\\"", "\\\",\\\"status\\\":401}\\n"},
+		{"\"combined\"", "192.0.2.7 - - [17/May/2024:10:05:03 +0000] \\\"GET /", "\\\" 401 5 \\\"-\\\" \\\"-\\\"\\n"},
+		{"\"sshd\"", "Invalid user ", " from 192.0.2.7\\n"}};
+	for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+		struct fixture fixture;
+		snprintf(line, sizeof line, "{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": %s}", formats[i][0]);
+		fixture_init(&fixture, line, "ip status");
+		for (int part = 0; part < PARTS; part++) {
+			int head =
+				snprintf(line, sizeof line, "{\"time\":\"2024-05-17T10:05:03Z\",\"stream\":\"stdout\",\"log\":\"%s",
+			             part == 0 ? formats[i][1] : "");
+			memset(line + head, 'a', PART);
+			memcpy(line + head + PART, "\"}", 3);
+			assert_reason(&fixture, line, FORMAT_SKIP);
+		}
+		snprintf(line, sizeof line, "{\"time\":\"2024-05-17T10:05:03Z\",\"stream\":\"stdout\",\"log\":\"%s\"}",
+		         formats[i][2]);
+		if (i == 2) { /* it says who at its end */
+			assert_reason(&fixture, line, FORMAT_LINE_TOO_LONG);
+		} else {
+			assert_reason(&fixture, line, FORMAT_OK);
+			assert_true(fixture.record.cut);
+			assert_field(&fixture, "ip", "192.0.2.7");
+			assert_field(&fixture, "status", i == 0 ? "401" : NULL);
+		}
+		assert_reason(&fixture, "{\"time\":\"2024-05-17T10:05:03Z\",\"log\":\"x\\n\"}",
+		              i == 2 ? FORMAT_OK : fixture.format->inner->malformed);
+		fixture_deinit(&fixture);
+	}
+}
+
 static void envelopes(void **state)
 {
 	(void)state;
@@ -219,6 +257,7 @@ int main(void)
 		cmocka_unit_test(cri),
 		cmocka_unit_test(parts_without_an_end),
 		cmocka_unit_test(reading_goes_on_before_the_parts),
+		cmocka_unit_test(a_line_that_is_too_long_to_be_joined),
 		cmocka_unit_test(envelopes),
 		cmocka_unit_test(options),
 	};
