@@ -318,12 +318,58 @@ def test_the_dashboard_is_whole(_place):
         assert watched in titles, f"no panel shows {watched}"
 
 
+def plain(expression):
+    """An expression of the dashboard as Grafana sends it."""
+    return expression.replace("$__rate_interval", "5m").replace("$job", ".*").replace("$instance", ".*")
+
+
+# series, what they are at each quarter of a minute; the panel, the place of its target, what it shows at five minutes.
+SHOWN = (
+    # One process has them all: its limiter's and its archiver's have the same labels.
+    ({'weir_source_lag_seconds{source="a"}': 1, "weir_limiter_lag_seconds": 5, "weir_archiver_lag_seconds": 60},
+     "Farthest behind", 0, 60),
+    ({"weir_limiter_lag_seconds": 5, "weir_archiver_lag_seconds": 2}, "Farthest behind", 0, 5),
+    ({'weir_source_lag_seconds{source="a"}': 7, "weir_archiver_lag_seconds": 2}, "Farthest behind", 0, 7),
+    # Where one of them is missing, the other counts.
+    ({"weir_limiter_producer_restarts_total": (0, 1)}, "Failures", 2, 20),
+    ({"weir_collector_producer_restarts_total": (0, 1)}, "Failures", 2, 20),
+    ({"weir_limiter_producer_restarts_total": (0, 1), "weir_collector_producer_restarts_total": (0, 2)}, "Failures", 2, 60),
+)
+
+
+def test_the_dashboard_shows_what_each_of_its_parts_says(place):
+    promtool, tests = needed("promtool"), []
+    for series, title, target, value in SHOWN:
+        (panel,) = [one for one in dashboard()["panels"] if one["title"] == title]
+        steps = {name: one if isinstance(one, tuple) else (one, 0) for name, one in series.items()}
+        labelled = {name.replace("{", '{job="weir",instance="a",') if "{" in name else name + '{job="weir",instance="a"}': step
+                    for name, step in steps.items()}
+        tests.append({"interval": "15s",
+                      "input_series": [{"series": name, "values": f"{start}+{step}x40"} for name, (start, step) in labelled.items()],
+                      "promql_expr_test": [{"expr": plain(panel["targets"][target]["expr"]), "eval_time": "5m",
+                                            "exp_samples": [{"labels": "{}", "value": value}]}]})
+    done = run(promtool, "test", "rules", place.write("test.yaml", json.dumps({"tests": tests})))
+    assert done.returncode == 0 and "SUCCESS" in done.stdout, done.stdout
+
+
+def test_nothing_that_is_put_together_drops_a_part(_place):
+    """"a or b" leaves out what b has with the labels that a has; a + b is nothing where one of them is missing."""
+    reference, found = metrics.reference(), 0
+    for expression in [*dashboard_expressions(), *alerts().values()]:
+        for left, right in re.findall(r"\b(weir_\w+)(?:\{[^}]*\})?(?:\[\w+\]\))?(?= or (?:\w+\()?(weir_\w+))", expression):
+            found += 1
+            assert set(reference[left].labels) != set(reference[right].labels), f"{left} or {right}: {expression}"
+        for part in (plain(expression).split(" + ") if " + " in expression and expression.startswith(("sum", "(")) else ()):
+            found += 1
+            assert part.endswith("or vector(0))"), expression
+    assert found > 5, "nothing is put together"
+
+
 def test_the_dashboards_expressions_are_promql(place):
     promtool = needed("promtool")
     rules = []
     for number, expression in enumerate(dashboard_expressions()):
-        plain = expression.replace("$__rate_interval", "5m").replace("$job", ".*").replace("$instance", ".*")
-        rules.append({"record": f"panel:{number}", "expr": plain})
+        rules.append({"record": f"panel:{number}", "expr": plain(expression)})
     path = place.write("rules.yaml", json.dumps({"groups": [{"name": "panels", "rules": rules}]}))  # JSON is YAML
     done = run(promtool, "check", "rules", path)
     assert done.returncode == 0 and f"{len(rules)} rules found" in done.stdout, done.stdout
