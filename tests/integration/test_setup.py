@@ -5,6 +5,8 @@
 import grp
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 import time
@@ -17,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.gateways import Site, always, ask, program, seconds_left
 from support.network import Network, Outside
-from support.place import PATIENCE_S, free_port, read, until
+from support.place import PATIENCE_S, ROOT, free_port, read, until
 from support.setup import START_MS, Apart, Setting, flood, haproxy_text, nginx_folder
 from support.traffic import line, sliding, zone
 
@@ -379,6 +381,24 @@ def test_haproxys_socket_is_for_the_group_of_weirs_units(place):
     # One of this group is as good.
     place.write("etc/haproxy.cfg", text.replace("mode 600", "mode 660 group weir"))
     assert "weir.sock" not in apart.run(*words)
+
+
+def test_the_runbooks_command_shows_haproxys_list(place):
+    """As it stands there, on a machine that setup has changed and whose HAProxy has other maps."""
+    haproxy_program, port = program("haproxy"), free_port()
+    program("socat")
+    (command,) = re.findall(r"^(echo 'show map .*)$", read(os.path.join(ROOT, "deploy/RUNBOOK.md")).decode(), re.M)
+    machine = shutil.copytree("/etc", place.path("machine"), symlinks=True)
+    os.makedirs(os.path.join(machine, "haproxy"), exist_ok=True)
+    place.write("machine/haproxy/own.map", "own 1\n")
+    place.write("machine/haproxy/haproxy.cfg", haproxy_text(place, port, 1).replace(
+        "    default_backend site\n", "    http-request set-var(txn.own) path,map(/etc/haproxy/own.map)\n    default_backend site\n"))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    apart = Apart(place, "mkdir /run/haproxy", f"mount --bind {machine} /etc")
+    apart.run(place.weir, "setup", "haproxy", "--config", setting.config, "--backup", place.path("backup"), "--apply")
+    add = command.replace("show map /etc/haproxy/weir.map", "add map /etc/haproxy/weir.map 192.0.2.7 4000000000")
+    said = apart.run("sh", "-c", f"{haproxy_program} -D -f /etc/haproxy/haproxy.cfg -p /run/pid; {add}; {command}; kill $(cat /run/pid)")
+    assert "192.0.2.7 4000000000" in said and "own" not in said, said
 
 
 def test_the_unit_that_looks_at_the_list_is_used(place):

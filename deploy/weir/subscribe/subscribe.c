@@ -172,7 +172,7 @@ static const struct weir_command_line line = {
 				"    --zone site --reload 'nginx -s reload'\n"
 				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/users.map \\\n"
 				"    --zone users --reload 'nginx -s reload'\n"
-				"weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock \\\n"
+				"weir subscribe --config weir.json --to haproxy:/run/haproxy/weir.sock \\\n"
 				"    --zone site\n"
 				"nft add set inet filter blocked '{ type ipv4_addr; flags timeout; }'\n"
 				"weir subscribe --config weir.json --to nft:inet/filter/blocked --zone site\n"
