@@ -154,7 +154,7 @@ static void judge_values(const struct judge *judge, const char *prefix, const st
 	for (uint32_t i = 0; i < match->field_count; i++) {
 		const struct weir_match_field *field = &match->fields[i];
 		snprintf(member, sizeof member, "%s.%.200s", prefix, field->field);
-		for (uint32_t k = 0, told = 0; k < field->value_count && told < DOUBTS_TOLD; k++)
+		for (uint32_t k = 0, told = 0; !field->any_case && k < field->value_count && told < DOUBTS_TOLD; k++)
 			told += judge_value(judge, member, field->field, &field->values[k]);
 	}
 }

@@ -257,6 +257,8 @@ static bool is_covered(const char *field, const struct weir_match_field *wide, c
 /* Whether some value may stand for something that one of the others stands for. */
 static bool may_meet(const struct weir_match_field *a, const struct weir_match_field *b)
 {
+	if (a->any_case || b->any_case)
+		return true;
 	for (uint32_t i = 0; i < a->value_count; i++)
 		for (uint32_t k = 0; k < b->value_count; k++) {
 			const struct weir_match_value *x = &a->values[i], *y = &b->values[k];
@@ -292,7 +294,7 @@ static void doubt_match(struct teller *teller, const char *prefix, const struct 
 		weir_text_printf(enter(teller), "%s.%s", prefix, field->field);
 		for (uint32_t k = 0; k < field->value_count; k++)
 			doubt_value(teller, field->field, &field->values[k]);
-		if (!field->negated && i + 1 < match->field_count && strcmp(next->field, field->field) == 0)
+		if (!field->negated && !field->any_case && i + 1 < match->field_count && strcmp(next->field, field->field) == 0)
 			doubt_opposites(teller, field, next);
 	}
 }

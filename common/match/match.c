@@ -117,18 +117,26 @@ static enum weir_status parse_values(const struct weir_json *at, const char *nam
 static enum weir_status parse_field(const struct weir_json *at, const char *name, struct weir_match *match,
                                     struct weir_error *error)
 {
-	static const char *const names[] = {"is", "not", NULL};
+	static const char *const names[] = {"is", "not", "ignore_case", NULL};
+	bool any_case = false;
 	if (*name == '\0' || strlen(name) > WEIR_FIELD_NAME_MAX_BYTES)
 		return weir_json_fail(at, error, "a field's name must have 1 to %d bytes", WEIR_FIELD_NAME_MAX_BYTES);
 	if (!json_is_object(at->value))
 		return parse_values(at, name, false, match, error);
 	enum weir_status status = weir_json_only(at, names, error);
-	if (status == WEIR_OK && json_object_size(at->value) == 0)
+	struct weir_json ignores = weir_json_member(at, "ignore_case");
+	if (status == WEIR_OK && json_object_size(at->value) == weir_json_exists(&ignores))
 		status = weir_json_fail(at, error, "needs \"is\" or \"not\", such as {\"not\": [\"10.0.0.0/8\"]}");
-	for (int i = 0; names[i] != NULL && status == WEIR_OK; i++) {
+	if (status == WEIR_OK && weir_json_exists(&ignores))
+		status = strcmp(name, "status") != 0
+		             ? weir_json_bool(&ignores, &any_case, error)
+		             : weir_json_fail(&ignores, error, "is not for a status, which has no letters");
+	for (int i = 0; i < 2 && status == WEIR_OK; i++) {
 		struct weir_json member = weir_json_member(at, names[i]);
-		if (weir_json_exists(&member))
-			status = parse_values(&member, name, i == 1, match, error);
+		if (!weir_json_exists(&member))
+			continue;
+		match->fields[match->field_count].any_case = any_case;
+		status = parse_values(&member, name, i == 1, match, error);
 	}
 	return status;
 }
@@ -163,23 +171,27 @@ enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match 
 	return WEIR_OK;
 }
 
-/* A field's values: alone, in a list, or by "is" and "not". @param value  taken */
-static json_t *field_shape(json_t *value)
+/* A field's values: alone, in a list, or by "is" and "not". @param value  taken @param has_letters  whether case may matter */
+static json_t *field_shape(json_t *value, bool has_letters)
 {
 	json_t *values = weir_shape_some(WEIR_MATCH_VALUES_MAX, value), *both = json_object();
+	json_t *properties = json_pack("{s:O, s:O}", "is", values, "not", values);
+	if (has_letters)
+		json_object_set_new(properties, "ignore_case", json_pack("{s:s}", "type", "boolean"));
 	json_object_set_new(both, "type", json_string("object"));
-	json_object_set_new(both, "properties", json_pack("{s:O, s:O}", "is", values, "not", values));
-	json_object_set_new(both, "minProperties", json_integer(1));
+	json_object_set_new(both, "properties", properties);
+	json_object_set_new(both, "anyOf", json_pack("[{s:[s]}, {s:[s]}]", "required", "is", "required", "not"));
 	json_object_set_new(both, "additionalProperties", json_false());
 	return weir_shape_either(values, both);
 }
 
 json_t *weir_match_shape(void)
 {
-	json_t *shape = weir_shape_map(field_shape(weir_shape_either(
-		weir_shape_name(WEIR_MATCH_VALUE_MAX_BYTES), json_pack("{s:[s, s]}", "type", "integer", "boolean"))));
+	json_t *shape = weir_shape_map(field_shape(weir_shape_either(weir_shape_name(WEIR_MATCH_VALUE_MAX_BYTES),
+	                                                             json_pack("{s:[s, s]}", "type", "integer", "boolean")),
+	                                           true));
 	json_t *status = weir_shape_either(weir_shape_pattern("^[0-9]([0-9][0-9]|xx)$"), weir_shape_number(100, 999));
-	json_object_set_new(shape, "properties", json_pack("{s:o}", "status", field_shape(status)));
+	json_object_set_new(shape, "properties", json_pack("{s:o}", "status", field_shape(status, false)));
 	json_object_set_new(shape, "propertyNames", weir_shape_name(WEIR_FIELD_NAME_MAX_BYTES));
 	json_object_set_new(shape, "maxProperties", json_integer(WEIR_MATCH_FIELDS_MAX));
 	return shape;
@@ -199,26 +211,30 @@ json_t *weir_match_json(const struct weir_match *match)
 	for (uint32_t i = 0; i < match->field_count; i++) {
 		const struct weir_match_field *field = &match->fields[i];
 		json_t *values = values_json(field), *before = json_object_get(object, field->field);
-		if (!field->negated) {
+		if (!field->negated && !field->any_case) {
 			json_object_set_new(object, field->field, values);
 			continue;
 		}
-		json_t *both = json_object();
-		if (before != NULL)
+		json_t *both = json_is_object(before) ? json_incref(before) : json_object();
+		if (json_is_array(before))
 			json_object_set(both, "is", before);
-		json_object_set_new(both, "not", values);
+		json_object_set_new(both, field->negated ? "not" : "is", values);
+		if (field->any_case)
+			json_object_set_new(both, "ignore_case", json_true());
 		json_object_set_new(object, field->field, both);
 	}
 	return object;
 }
 
-/* "a", "a or b", "a, b or c". */
+/* "a", "a or b", "a, b or c in any case". */
 static void put_values(struct weir_text *text, const struct weir_match_field *field, const char *quote)
 {
 	for (uint32_t i = 0; i < field->value_count; i++) {
 		weir_text_puts(text, i == 0 ? "" : i + 1 == field->value_count ? " or " : ", ");
 		weir_text_printf(text, "%s%s%s", quote, field->values[i].text, quote);
 	}
+	if (field->any_case)
+		weir_text_puts(text, " in any case");
 }
 
 static const struct weir_match_field *find_field(const struct weir_match *match, const char *name)

@@ -32,6 +32,7 @@ struct weir_match_value {
 struct weir_match_field {
 	char *field;
 	bool negated;
+	bool any_case; /* letters of ASCII are alike, capital or small */
 	struct weir_match_value *values;
 	uint32_t value_count;
 };
@@ -42,7 +43,8 @@ struct weir_match {
 };
 
 /**
- * Parses an object of field: value, list of values, or {"is": …, "not": …}; an absent one leaves the match empty.
+ * Parses an object of field: value, list of values, or {"is": …, "not": …, "ignore_case": true}; an absent one leaves
+ * the match empty.
  *
  * @param match  zeroed; the caller's to free, on failure too
  */

@@ -48,6 +48,21 @@ static bool test_status(const uint64_t *statuses, struct weir_span value)
 	return statuses[status / 64] >> status % 64 & 1;
 }
 
+static void put_in_small(char *to, struct weir_span text)
+{
+	for (uint32_t i = 0; i < text.length; i++)
+		to[i] = (char)(text.at[i] >= 'A' && text.at[i] <= 'Z' ? text.at[i] - 'A' + 'a' : text.at[i]);
+}
+
+/* @param room  moved behind its bytes */
+static struct weir_span in_small(struct weir_span text, char **room)
+{
+	struct weir_span small = {.at = *room, .length = text.length};
+	put_in_small(*room, text);
+	*room += text.length;
+	return small;
+}
+
 /* The networks of those values that stand for addresses. */
 static void init_networks(struct weir_filter_field *field, const struct weir_match_field *match)
 {
@@ -110,22 +125,24 @@ static void init_values(struct weir_filter_field *field, const struct weir_match
 	size_t bytes = 0;
 	bool hosts = field->field == WEIR_FIELD_HOST, methods = field->field == WEIR_FIELD_METHOD;
 	bool settles = hosts || methods || field->field == WEIR_FIELD_PATH;
-	for (uint32_t i = 0; settles && i < match->value_count; i++)
-		bytes += match->values[i].length;
+	for (uint32_t i = 0; i < match->value_count; i++)
+		bytes += ((size_t)settles + match->any_case) * match->values[i].length;
 	field->settled = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
 	char *room = field->settled;
 	field->wildcards = weir_alloc((methods ? 2 : 1) * (size_t)match->value_count, sizeof *field->wildcards);
 	for (uint32_t i = 0; i < match->value_count; i++) {
 		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
 		bool wildcard = match->values[i].wildcard;
-		if (room != NULL && (hosts || !wildcard))
+		if (room != NULL && settles && (hosts || !wildcard))
 			text = settled_value(field->field, text, &room);
+		if (room != NULL && match->any_case)
+			text = in_small(text, &room);
 		wildcard = wildcard && memchr(text.at, '*', text.length) != NULL; /* it may have been its port's */
 		if (wildcard)
 			wildcard_init(&field->wildcards[field->wildcard_count++], text);
 		else
 			words[word_count++] = text;
-		if (wildcard && methods)
+		if (wildcard && methods && !match->any_case)
 			add_in_capitals(field, text, &room);
 	}
 	weir_word_set_init(&field->words, words, word_count);
@@ -144,6 +161,7 @@ enum weir_status weir_record_filter_init(struct weir_record_filter *filter, cons
 		if (status != WEIR_OK)
 			return status;
 		field->negated = source->negated;
+		field->any_case = source->any_case;
 		if (strcmp(source->field, "status") != 0) {
 			init_values(field, source);
 			continue;
@@ -171,13 +189,30 @@ void weir_record_filter_deinit(struct weir_record_filter *filter)
 	*filter = (struct weir_record_filter){0};
 }
 
+static bool has_text(const struct weir_filter_field *field, struct weir_span value)
+{
+	return weir_word_set_has(&field->words, value) || wildcards_match(field->wildcards, field->wildcard_count, value);
+}
+
+static __attribute__((noinline)) bool has_text_in_any_case(const struct weir_filter_field *field,
+                                                           struct weir_span value)
+{
+	enum { MOST_BYTES = 1024 }; /* of nearly all */
+	char few[MOST_BYTES], *small = value.length <= MOST_BYTES ? few : weir_alloc(value.length, 1);
+	put_in_small(small, value);
+	bool has = has_text(field, (struct weir_span){.at = small, .length = value.length});
+	if (small != few)
+		free(small);
+	return has;
+}
+
 static bool test_field(const struct weir_filter_field *field, struct weir_span value)
 {
 	if (value.at == NULL)
 		return false;
 	if (field->statuses != NULL)
 		return test_status(field->statuses, value);
-	if (weir_word_set_has(&field->words, value) || wildcards_match(field->wildcards, field->wildcard_count, value))
+	if (field->any_case ? has_text_in_any_case(field, value) : has_text(field, value))
 		return true;
 	struct weir_address address;
 	return field->has_networks && weir_address_read(value, &address) &&

@@ -21,6 +21,7 @@ struct weir_filter_field {
 	struct weir_network_set networks;
 	bool has_networks;
 	bool negated;  /* it must be none of them; an absent one is none */
+	bool any_case; /* words and wildcards are in small letters, and so are values for them */
 	char *settled; /* the bytes of paths, hosts and methods in another form than the policy has; NULL: there are none */
 };
 

@@ -37,7 +37,7 @@ static void add_literal(struct field_literals *all, struct weir_literal literal)
 static void add_values(struct field_literals *all, const struct weir_filter_field *field, uint32_t owner)
 {
 	static const char digits[] = "0123456789";
-	if (field->negated || field->has_networks)
+	if (field->negated || field->has_networks || field->any_case)
 		return;
 	for (unsigned status = 0; field->statuses != NULL && status < WEIR_STATUS_COUNT; status++)
 		if (field->statuses[status / 64] >> status % 64 & 1) {

@@ -23,6 +23,8 @@ static bool is_like(const char *pattern, const char *text)
 
 static bool has_value(const struct weir_match_field *field, const char *name)
 {
+	if (field->any_case) /* it may be counted */
+		return !field->negated;
 	for (uint32_t i = 0; i < field->value_count; i++) {
 		const struct weir_match_value *value = &field->values[i];
 		if (value->network) { /* a name may look like an address of it; but "not" is certain of that address alone */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sets and patterns that values are matched with. */
+/* The sets and patterns that values are matched with, and how case is ignored in their policy. */
+#include "common/match/match.h"
 #include "common/match/network_set.h"
 #include "common/match/wildcard.h"
 #include "common/match/word_set.h"
@@ -121,6 +122,50 @@ static void network_sets_agree_with_their_networks(void **state)
 	}
 }
 
+/* @return whether it is a match; told, written: its words, or why not */
+static bool read_match(const char *text, struct weir_text *told, char **written, struct weir_error *error)
+{
+	struct weir_json_document *document;
+	struct weir_match match = {0};
+	assert_int_equal(weir_json_parse("match", text, strlen(text), &document, error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	bool good = weir_match_parse(&root, &match, error) == WEIR_OK;
+	if (good) {
+		json_t *again = weir_match_json(&match);
+		*written = json_dumps(again, JSON_COMPACT | JSON_SORT_KEYS);
+		json_decref(again);
+		weir_match_describe(told, &match);
+		weir_text_append(told, "", 1);
+	}
+	weir_match_free(&match);
+	weir_json_document_free(document);
+	return good;
+}
+
+static void a_match_in_any_case_is_told_and_kept(void **state)
+{
+	static const char text[] = "{\"path\":{\"ignore_case\":true,\"is\":[\"/A\"],\"not\":[\"/b\"]},\"user\":[\"Ann\"]}";
+	static const char *const faults[][2] = {
+		{"{\"path\":{\"ignore_case\":true}}", "needs \"is\" or \"not\""},
+		{"{\"path\":{\"is\":\"/a\",\"ignore_case\":1}}", "path.ignore_case: must be true or false"},
+		{"{\"status\":{\"is\":\"4xx\",\"ignore_case\":true}}", "is not for a status, which has no letters"},
+	};
+	struct weir_text told = {0};
+	struct weir_error error;
+	char *written;
+	(void)state;
+	assert_true(read_match(text, &told, &written, &error));
+	assert_string_equal(written, text);
+	assert_string_equal(told.at, "requests to /A in any case with path other than \"/b\" in any case and user \"Ann\"");
+	free(written);
+	weir_text_deinit(&told);
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		assert_false(read_match(faults[i][0], &told, &written, &error));
+		if (strstr(error.text, faults[i][1]) == NULL)
+			fail_msg("%s", error.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +173,7 @@ int main(void)
 		cmocka_unit_test(no_wildcard_takes_long),
 		cmocka_unit_test(word_sets_hold_their_words_alone),
 		cmocka_unit_test(network_sets_agree_with_their_networks),
+		cmocka_unit_test(a_match_in_any_case_is_told_and_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

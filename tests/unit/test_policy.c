@@ -624,7 +624,7 @@ static void exempt_entries_are_networks_or_words(void **state)
 	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"ip\": [\"10.0.0.1/8\"]}," LIMITS "}]",
 	       "weir.json:1: [0].match.ip[0]: \"10.0.0.1/8\" is not a network: host bits are set");
 	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"ip\": {\"nott\": [\"a\"]}}," LIMITS "}]",
-	       "weir.json:1: [0].match.ip: unknown key \"nott\"; did you mean \"not\"? (known: is, not)");
+	       "weir.json:1: [0].match.ip: unknown key \"nott\"; did you mean \"not\"? (known: is, not, ignore_case)");
 	refuse_with("[{\"name\": \"a\", \"key\": [\"ip\"], \"sources\": []," LIMITS "}]",
 	            "weir.json:1: [0].sources: must be a list of 1 to ");
 	refuse("[{\"name\": \"a\", \"key\": [\"ip\"], \"sources\": [\"\"]," LIMITS "}]",

@@ -19,9 +19,12 @@ def duration_ms(text):
     return int(number) * _UNIT_MS[unit]
 
 
-def wildcard(pattern, value):
-    """Whether a value matches a text in which `*` is any run of bytes."""
-    parts = [re.escape(part) for part in pattern.encode("utf-8", "surrogateescape").split(b"*")]
+def wildcard(pattern, value, small=False):
+    """Whether a value matches a text in which `*` is any run of bytes. small: letters of ASCII are alike."""
+    text = pattern.encode("utf-8", "surrogateescape")
+    if small:
+        text, value = text.lower(), value.lower()
+    parts = [re.escape(part) for part in text.split(b"*")]
     return re.fullmatch(b".*".join(parts), value, re.DOTALL) is not None
 
 
@@ -46,7 +49,10 @@ class Filter:
         for name, values in spec.items():
             if not isinstance(values, dict):
                 values = {"is": values}
+            small = bool(values.get("ignore_case"))
             for how, listed in values.items():
+                if how == "ignore_case":
+                    continue
                 listed = listed if isinstance(listed, list) else [listed]
                 if name == "path":
                     listed = [as_path(value.encode()).decode("utf-8", "surrogateescape") for value in listed]
@@ -54,20 +60,20 @@ class Filter:
                     listed = [hosts.served(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape") for value in listed]
                 if name == "method":
                     listed = [form for value in listed for form in as_methods(value)]
-                self.tests.append((name, listed, how == "is"))
+                self.tests.append((name, listed, how == "is", small))
 
     def matches(self, record):
         """Whether a record is of this filter."""
-        return all(self._one(name, values, record.field(name)) == wanted
-                   for name, values, wanted in self.tests)
+        return all(self._one(name, values, record.field(name), small) == wanted
+                   for name, values, wanted, small in self.tests)
 
     @staticmethod
-    def _one(name, values, value):
+    def _one(name, values, value, small):
         if value is None:
             return False
         if name != "status":
             packed = addresses.read(value)
-            return any(wildcard(pattern, value) or packed is not None and any(
+            return any(wildcard(pattern, value, small) or packed is not None and any(
                 addresses.contains(network, packed)
                 for network in addresses.parse_networks(pattern.encode("utf-8", "surrogateescape"))) for pattern in values)
         for pattern in values:

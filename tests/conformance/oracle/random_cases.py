@@ -124,7 +124,7 @@ class _Policy:
         if rng.random() < 0.3:
             match["method"] = rng.sample(["GET", "POST", "P*", "*T", "DELETE", "get", "p*"], rng.randint(1, 2))
         if rng.random() < 0.3 and "path" in field_names:
-            match["path"] = rng.sample(["/", "/a", "/a*", "*", "/*/b", "*c", "/a*c*"],
+            match["path"] = rng.sample(["/", "/a", "/a*", "*", "/*/b", "*c", "/a*c*", "/A", "/A*"],
                                        rng.randint(1, 2))
         if rng.random() < 0.2:
             match["status"] = rng.sample(["2xx", "4xx", 200, "404", 500], rng.randint(1, 3))
@@ -135,6 +135,8 @@ class _Policy:
         for name in [name for name in match if rng.random() < 0.2]:
             match[name] = rng.choice([{"not": match[name]}, {"is": match[name]},
                                       {"is": match[name], "not": match[name][:1]}])
+            if name != "status" and rng.random() < 0.5:
+                match[name]["ignore_case"] = rng.random() < 0.8
         return match
 
     def exempt(self):
