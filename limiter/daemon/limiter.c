@@ -327,9 +327,16 @@ static enum weir_status watch(void *self, struct weir_error *error)
 static bool all_stored(const struct limiter *limiter)
 {
 	char cause[WEIR_ERROR_TEXT_BYTES];
-	if (!checkpoint_io_fails(limiter->checkpoint_writer))
+	uint64_t unstored = 0;
+	for (uint32_t i = 0; i < limiter->worker_count; i++)
+		unstored += weir_counter_read(&worker_stats(limiter->workers[i])->unstored);
+	if (checkpoint_io_fails(limiter->checkpoint_writer))
+		checkpoint_io_failure(limiter->checkpoint_writer, cause, sizeof cause);
+	else if (unstored > 0)
+		snprintf(cause, sizeof cause, "it or the brokers did not answer in time, for %llu partitions",
+		         (unsigned long long)unstored);
+	else
 		return true;
-	checkpoint_io_failure(limiter->checkpoint_writer, cause, sizeof cause);
 	weir_log(
 		&limiter->daemon->log, WEIR_LOG_ERROR, "limiter",
 		"the last checkpoints were not stored. Nothing is lost: what was judged since those before is judged again. "

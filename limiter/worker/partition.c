@@ -219,11 +219,20 @@ static bool is_late(const struct partition *partition, int64_t now_ms)
 	return now_ms >= partition->leave_end_ms && !(partition->fault != WEIR_OK && partition->wanted);
 }
 
+bool partition_is_unstored(const struct partition *partition)
+{
+	return partition->tools->core->phase == WORKER_ENDING && partition->lane != NULL &&
+	       partition_state_works(partition->state) &&
+	       !checkpointing_is_done(&partition->checkpointing, partition->lane);
+}
+
 /* Leaving: once all is stored, checks are in the log, and that is announced, it is dropped. */
 static void go_out(struct partition *partition, int64_t now_ms)
 {
 	bool announced = partition->state == PARTITION_ANNOUNCING && partition->jobs == 0;
 	if (announced || is_late(partition, now_ms)) {
+		if (!announced && partition_is_unstored(partition))
+			weir_counter_add(&partition->tools->core->stats.unstored, 1);
 		partition_drop(partition, partition->fault != WEIR_OK ? now_ms + ERROR_RETRY_MS : 0);
 	} else if (partition->state == PARTITION_LEAVING &&
 	           checkpointing_is_done(&partition->checkpointing, partition->lane) &&

@@ -93,6 +93,9 @@ void partition_take_answer(struct partition *partition, struct checkpoint_job *j
 /** Publishes its operators' blocks again, if that is due. */
 void partition_remind(struct partition *partition, int64_t now_ms);
 
+/** Whether the worker, which ends, leaves it without a last checkpoint: what was judged since the one before is judged again. */
+bool partition_is_unstored(const struct partition *partition);
+
 /** Leaves it without a checkpoint. It may be taken again from retry_ms on. Its state is one that works. */
 void partition_drop(struct partition *partition, int64_t retry_ms);
 

@@ -251,6 +251,9 @@ static void leave(struct worker *worker)
 		checking_step(&worker->checking);
 		take_answers(worker);
 	}
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		if (partition_is_unstored(&worker->partitions[i]))
+			weir_counter_add(&worker->core.stats.unstored, 1);
 }
 
 static void *work(void *context)

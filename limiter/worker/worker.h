@@ -109,6 +109,7 @@ struct worker_stats {
 	struct weir_counter ahead;                          /* messages of senders whose clock is ahead of the log's */
 	struct weir_counter shared;                         /* frames of sources that two collectors send as */
 	struct weir_counter taken, given_up, fenced;        /* partitions taken, left, and found to have another owner */
+	struct weir_counter unstored; /* partitions that the worker's end left without a last checkpoint */
 	struct weir_counter dead_letters, dead_letters_dropped;
 	struct weir_counter publish_failures, producer_restarts;
 	struct weir_counter busy_us;      /* spent judging */

@@ -184,6 +184,34 @@ static void a_checkpoint_waits_for_the_acknowledgements_of_each_topic(void **sta
 	end(stage);
 }
 
+/* Whoever ends it is told that the next owner judges again what it had judged. */
+static void an_end_without_last_checkpoints_is_told(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	begin(stage, 0);
+	const struct weir_counter *unstored = &worker_stats(process->workers[0])->unstored;
+	feed(stage, 10);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		AWAIT(stored_offset(stage, partition) == log_end(stage, partition));
+	faults.withheld = WEIR_TOPIC_JUDGED + 1;
+	feed(stage, 2);
+	AWAIT(all_done(process, 1));
+	worker_stop(process->workers[0], false);
+	AWAIT(worker_ended(process->workers[0]));
+	assert_int_equal(weir_counter_read(unstored), SCENE_PARTITIONS);
+	faults.withheld = 0;
+	process_stop(process, false);
+	begin(stage, 0); /* and it does */
+	unstored = &worker_stats(process->workers[0])->unstored;
+	AWAIT(all_done(process, 1));
+	worker_stop(process->workers[0], false);
+	AWAIT(worker_ended(process->workers[0]));
+	assert_int_equal(weir_counter_read(unstored), 0);
+	process_stop(process, false);
+	compare_with_undisturbed(stage->scene, stage->reference);
+}
+
 static bool is_behind(struct process *process)
 {
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
@@ -447,6 +475,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_checkpoint_waits_for_the_acknowledgements_of_each_topic, stage_set_up,
 	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(an_end_without_last_checkpoints_is_told, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_checkpoint_that_is_too_old_holds_up_its_partition, stage_set_up,
 	                                    stage_tear_down),
 		cmocka_unit_test_setup_teardown(the_limit_of_a_checkpoints_age_follows_the_topic, stage_set_up,
