@@ -19,6 +19,7 @@ enum {
 	LINES,
 	RECORDS,
 	WORDS,
+	CUT,
 	CLAMPED,
 	MALFORMED,
 	METRIC_COUNT,
@@ -32,6 +33,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_collector_ip_not_address_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
          "Records whose ip is no address, but a host name or any other word, and is counted as it stands. If this "
          "grows, the field ip may be the wrong one, or a list that needs client_ip."},
+	[CUT] =
+		{"weir_collector_cut_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+         "Records whose line lacks its end, as a server, a relay or line_max cut it. What is missing is absent: a zone "
+         "that matches on it does not count them. If this grows, the log's writer should cut later."},
 	[CLAMPED] = {"weir_collector_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
                  "Records whose time was more than collector.max_skew ahead of the clock and was set to the clock. "
                  "If this grows, a clock is wrong, here or where the log is written."},
@@ -248,6 +253,7 @@ void inputs_metrics_counts(const struct record_counts *counts, struct weir_text 
 	weir_metrics_counter(text, &metrics[LINES], counts->lines);
 	weir_metrics_counter(text, &metrics[RECORDS], counts->records);
 	weir_metrics_counter(text, &metrics[WORDS], counts->words);
+	weir_metrics_counter(text, &metrics[CUT], counts->cut);
 	weir_metrics_counter(text, &metrics[CLAMPED], counts->clamped);
 	weir_metrics_family(text, &metrics[MALFORMED]);
 	for (int i = FORMAT_NO_TIME; i < FORMAT_REASON_COUNT; i++) {

@@ -16,6 +16,7 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 	sum->bytes += more->bytes;
 	sum->records += more->records;
 	sum->words += more->words;
+	sum->cut += more->cut;
 	sum->clamped += more->clamped;
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		sum->malformed[i] += more->malformed[i];
@@ -23,6 +24,8 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 		sum->unread = more->unread;
 	if (sum->no_ip.help[0] == '\0')
 		sum->no_ip = more->no_ip;
+	if (sum->cut_off.help[0] == '\0')
+		sum->cut_off = more->cut_off;
 	if (sum->forged.help[0] == '\0')
 		sum->forged = more->forged;
 }
@@ -107,6 +110,16 @@ static __attribute__((noinline, cold)) void look_for_client(struct record_reader
 	keep_line(reader, hint->line);
 }
 
+static __attribute__((noinline, cold)) void note_cut(struct record_reader *reader)
+{
+	struct record_hint *hint = &reader->counts.cut_off;
+	reader->ahead.cut = record_reader_is_fresh(reader);
+	if (reader->chunk.too_long || hint->line[0] != '\0')
+		return;
+	format_help_cut(reader->format, hint->help);
+	keep_line(reader, hint->line);
+}
+
 static void look_for_help(struct record_reader *reader, enum format_reason reason)
 {
 	struct record_hint *hint = &reader->counts.unread;
@@ -139,6 +152,8 @@ static void take_record(struct record_reader *reader)
 		reader->newest_ms = reader->record.time_ms;
 	reader->record.source = reader->source_name;
 	reader->record.by_name = reader->by_name;
+	if (__builtin_expect(reader->record.cut, 0))
+		note_cut(reader);
 	reader->ahead.words = fresh && reader->record.ip == WEIR_RECORD_IP_WORD;
 	if (__builtin_expect(reader->looked_records < RECORDS_LOOKED_AT, 0))
 		look_at_fields(reader);
@@ -332,11 +347,12 @@ void record_reader_take(struct record_reader *reader, int64_t now_ms)
 	counts->bytes += ahead->bytes;
 	counts->records += ahead->records;
 	counts->words += ahead->words;
+	counts->cut += ahead->cut;
 	counts->clamped += ahead->clamped;
 	reader->taken_position = reader->position;
 	if (record_reader_is_fresh(reader))
 		reader->counted_position = reader->position;
-	ahead->lines = ahead->bytes = ahead->records = ahead->words = ahead->clamped = 0;
+	ahead->lines = ahead->bytes = ahead->records = ahead->words = ahead->cut = ahead->clamped = 0;
 	if (reader->ahead_malformed)
 		take_malformed(reader, now_ms);
 }

@@ -31,11 +31,13 @@ struct record_counts {
 	uint64_t bytes;
 	uint64_t records; /* well-formed lines */
 	uint64_t words;   /* records whose ip is not an address */
+	uint64_t cut;     /* records whose line lacks its end */
 	uint64_t clamped; /* records whose time was ahead of the clock by more than max_skew */
 	uint64_t malformed[FORMAT_REASON_COUNT];
-	struct record_hint unread; /* lines that gave no record; of a sum: the first's */
-	struct record_hint no_ip;  /* records without an ip */
-	struct record_hint forged; /* records of a log in which lines may be forged as a whole */
+	struct record_hint unread;  /* lines that gave no record; of a sum: the first's */
+	struct record_hint no_ip;   /* records without an ip */
+	struct record_hint cut_off; /* records whose line lacked its end before it came here */
+	struct record_hint forged;  /* records of a log in which lines may be forged as a whole */
 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more);

@@ -44,6 +44,7 @@ struct sample {
 	uint64_t lines, unfit;
 	char first[SHOWN_BYTES + 4];    /* that does not fit */
 	char forged[FORMAT_HELP_BYTES]; /* why lines may be forged as a whole; "": nothing is known */
+	char cut[FORMAT_HELP_BYTES];    /* who cut lines, and what helps; "": the same */
 };
 
 /* ---- the last lines ---- */
@@ -64,6 +65,8 @@ static void try_line(struct format *format, const char *line, size_t length, str
 		length--;
 	enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
 	sample->lines += reason != FORMAT_SKIP;
+	if (reason == FORMAT_OK && record.cut && sample->cut[0] == '\0')
+		format_help_cut(format, sample->cut);
 	if (reason == FORMAT_OK && sample->forged[0] == '\0')
 		format_help_forged((struct weir_span){.at = line, .length = (uint32_t)length}, sample->forged);
 	if (reason == FORMAT_OK || reason == FORMAT_SKIP)
@@ -130,6 +133,16 @@ static void tell_forged(const struct weir_check *check, const char *path, const 
 			path, sample->forged);
 }
 
+static void tell_cut(const struct weir_check *check, const char *path, const struct sample *sample)
+{
+	if (sample->cut[0] != '\0')
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, sources_check,
+			"%s: %s\nZones that match on what is missing do not count such requests\nlet the server write "
+			"longer lines (runbook: format-changed)",
+			path, sample->cut);
+}
+
 static const char *format_name(const struct weir_config *config, size_t place)
 {
 	struct weir_json source = weir_json_element(&config->sources, place);
@@ -173,6 +186,7 @@ static void check_lines(const struct weir_check *check, struct inputs *inputs, s
 	sample_file(format, fd, (size_t)about->st_size, &sample);
 	tell_unfit(check, path, format_name(check->config, place), &sample);
 	tell_forged(check, path, &sample);
+	tell_cut(check, path, &sample);
 	format_free(format);
 	tell_zone(check, inputs, place, path);
 }

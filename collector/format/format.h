@@ -171,6 +171,8 @@ void format_help(const struct format *format, enum format_reason reason, struct 
                  char words[FORMAT_HELP_BYTES]);
 /** The same for a line that gave a record without an `ip`. */
 void format_help_client(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES]);
+/** The same for a line that gave a record though it lacks its end. */
+void format_help_cut(const struct format *format, char words[FORMAT_HELP_BYTES]);
 /** For a line that gave a record: why lines of this log may be forged as a whole, by who sends requests; "": not known. */
 void format_help_forged(struct weir_span line, char words[FORMAT_HELP_BYTES]);
 

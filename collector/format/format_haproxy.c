@@ -11,7 +11,7 @@
  * What strangers write (cookies, captured headers, the request, the name that TLS asks for) stands behind the time, the
  * client before it. Captured cookies are not encoded and may look like all that follows them; captured headers and the
  * request have no quote and no brace of their own. HAProxy cuts lines at 1,024 bytes: whatever is missing behind the time
- * is absent.
+ * is absent, and where it was cut in captured headers or the request, the record says so, as a stranger chose their length.
  */
 #include "collector/format/format_ready.h"
 #include "collector/record/syslog_header.h"
@@ -152,10 +152,13 @@ static void take_http(struct weir_span rest, struct ready_line *ready)
 		ready->parts[STATE] = plain ? state : text_word(&cut);
 	/* A captured cookie has its name before it, so a lone '-' is none. */
 	const char *quote = plain && none ? NULL : find_request(rest, &ready->parts[STATE]);
-	if (quote != NULL)
+	if (quote != NULL) {
 		behind = text_from(rest, quote + 1);
-	else if (!plain || !text_until(&behind, '"', &before))
+	} else if (!plain || !text_until(&behind, '"', &before)) {
+		ready->ends_early = plain && text_begins(behind, "{");
 		return;
+	}
+	ready->ends_early = behind.length == 0 || memchr(behind.at, '"', behind.length) == NULL;
 	(void)text_request(behind, &ready->parts[METHOD], &ready->parts[PATH]);
 	/* A client may write "-" there, which HAProxy passes on: it is no field, as in the logs of others, and as by a check. */
 	static const enum part words[] = {METHOD, PATH};

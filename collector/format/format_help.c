@@ -292,6 +292,18 @@ void format_help_client(const struct format *format, struct weir_span line, char
 	say_place(format, body, body->ip_name, place, option, words);
 }
 
+void format_help_cut(const struct format *format, char words[FORMAT_HELP_BYTES])
+{
+	words[0] = '\0';
+	while (format->inner != NULL)
+		format = format->inner;
+	if (format->type != NULL && strcmp(format->type, "haproxy") == 0)
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"HAProxy cuts its lines, at 1,024 bytes unless it is told otherwise: who sends long headers that it captures, or a "
+			"long URL, hides his method and path from zones that match on them. Say \"log ADDRESS len 65535 ...\" there");
+}
+
 /* Takes what stands in quotes off the end, which may be escaped as within a string of JSON, and the blank before it. */
 static bool cut_quoted(struct weir_span *text)
 {

@@ -56,6 +56,7 @@ static inline enum format_reason finish(struct format_ready *ready, struct weir_
 		unescape_values(ready, text.length, values);
 	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
 	record->times = line->times;
+	record->cut |= line->ends_early;
 	return reason;
 }
 

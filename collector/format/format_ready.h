@@ -34,8 +34,9 @@ struct ready_stream {
 /* A line taken apart. The reader finds every part absent, `times` 1, and nothing cut. */
 struct ready_line {
 	struct weir_span parts[READY_PARTS_MAX];
-	uint32_t times; /* for how many records the line stands */
-	bool cut;       /* it lacks its end, where the address may have been */
+	uint32_t times;  /* for how many records the line stands */
+	bool cut;        /* it lacks its end, where the address may have been */
+	bool ends_early; /* it lacks its end, behind the address: what is there counts */
 	/* Only of a reader with record_bytes. */
 	enum format_lines lines;
 	struct ready_stream *stream;

@@ -184,6 +184,11 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 		line(text, "no address", summary->counts.words);
 		weir_text_puts(text, "  (events whose ip is no address: counted as it stands)\n");
 	}
+	if (summary->counts.cut > 0) {
+		line(text, "cut", summary->counts.cut);
+		weir_text_puts(text, "  (events whose line lacks its end: what is missing is absent)\n");
+	}
+	put_hint(text, &summary->counts.cut_off);
 	malformed_words(text, &summary->counts);
 	if (weir_policy_counts_by(summary->policy, "ip"))
 		put_hint(text, &summary->counts.no_ip);
@@ -254,6 +259,7 @@ void summary_json(struct weir_text *text, const struct summary *summary)
 	weir_json_write_uint(&json, "lines", summary->counts.lines);
 	weir_json_write_uint(&json, "events", summary->counts.records);
 	weir_json_write_uint(&json, "ip_not_address", summary->counts.words);
+	weir_json_write_uint(&json, "cut", summary->counts.cut);
 	json_malformed(&json, &summary->counts);
 	json_zones(&json, summary);
 	json_top(&json, summary);

@@ -253,18 +253,24 @@ static void warn_no_ip(struct sampling *sampling, size_t place)
 	warn_source(sampling->report, place, &words);
 }
 
-/* A log whose server lets clients write lines of their own. */
-static void warn_forged(struct sampling *sampling, size_t place)
+static void warn_hint(struct sampling *sampling, size_t place, const struct record_hint *hint)
+{
+	struct weir_text words = {0};
+	if (hint->help[0] == '\0')
+		return;
+	weir_text_printf(&words, "%s; the first such line is: %s", hint->help, hint->line);
+	warn_source(sampling->report, place, &words);
+}
+
+/* A log whose lines are cut where a client likes, or whose server lets clients write lines of their own. */
+static void warn_records(struct sampling *sampling, size_t place)
 {
 	const struct validate_source *source = &sampling->report->sources[place];
 	struct record_counts all = {0};
-	struct weir_text words = {0};
 	for (size_t i = 0; i < source->file_count; i++)
 		record_counts_add(&all, &source->files[i].counts);
-	if (all.forged.help[0] == '\0')
-		return;
-	weir_text_printf(&words, "%s; the first such line is: %s", all.forged.help, all.forged.line);
-	warn_source(sampling->report, place, &words);
+	warn_hint(sampling, place, &all.cut_off);
+	warn_hint(sampling, place, &all.forged);
 }
 
 /* Local times that are read as another zone's: the file was written last when its newest line was, but for hours. */
@@ -340,7 +346,7 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 		warn_malformed(sampling, place);
 		warn_words(sampling, place);
 		warn_no_ip(sampling, place);
-		warn_forged(sampling, place);
+		warn_records(sampling, place);
 		status = warn_zones_of_times(sampling, place, error);
 	}
 	return status;
