@@ -166,23 +166,37 @@ static ptrdiff_t fraction_bytes(const char *at, ptrdiff_t left)
 	return bytes;
 }
 
-/* How long "Oct 11 22:14:15", with or without a fraction, is, which it begins with; 0: it does not. */
+/* "2024 ", as some write it before the time of day; 0: there is none. */
+static ptrdiff_t year_bytes(const char *at, ptrdiff_t left)
+{
+	enum { YEAR_BYTES = 4 };
+	for (int i = 0; i < YEAR_BYTES; i++)
+		if (i >= left || !is_digit(at[i]))
+			return 0;
+	return left > YEAR_BYTES && at[YEAR_BYTES] == ' ' ? YEAR_BYTES + 1 : 0;
+}
+
+/* How long "Oct 11 22:14:15", with or without a year or a fraction, is, which it begins with; 0: it does not. */
 static ptrdiff_t old_time_bytes(const char *at, ptrdiff_t left)
 {
-	enum { OLD_BYTES = 15 };
+	enum { DATE_BYTES = 7, DAY_TIME_BYTES = 8 };
 	/* Some write a day of one digit without the blank before it: all behind it stands one place further left. */
 	int short_day = left > 5 && is_digit(at[4]) && at[5] == ' ';
-	if (left >= OLD_BYTES - short_day && is_letter(at[0]) && is_letter(at[1]) && is_letter(at[2]) && at[3] == ' ' &&
-	    (at[4] == ' ' || is_digit(at[4])) && (short_day || is_digit(at[5])) && at[6 - short_day] == ' ' &&
-	    at[9 - short_day] == ':' && at[12 - short_day] == ':')
-		return OLD_BYTES - short_day + fraction_bytes(at + OLD_BYTES - short_day, left - OLD_BYTES + short_day);
-	return 0;
+	ptrdiff_t bytes = DATE_BYTES - short_day;
+	if (left < bytes || !is_letter(at[0]) || !is_letter(at[1]) || !is_letter(at[2]) || at[3] != ' ' ||
+	    (at[4] != ' ' && !is_digit(at[4])) || (!short_day && !is_digit(at[5])) || at[bytes - 1] != ' ')
+		return 0;
+	bytes += year_bytes(at + bytes, left - bytes);
+	if (left - bytes < DAY_TIME_BYTES || at[bytes + 2] != ':' || at[bytes + 5] != ':')
+		return 0;
+	bytes += DAY_TIME_BYTES;
+	return bytes + fraction_bytes(at + bytes, left - bytes);
 }
 
 /* The same of "Fri Oct 11 22:14:15 2024". */
 static ptrdiff_t ctime_bytes(const char *at, ptrdiff_t left)
 {
-	enum { DAY_BYTES = 4, YEAR_BYTES = 5 };
+	enum { DAY_BYTES = 4, YEAR_BYTES = 5 }; /* with the blank before it */
 	if (left <= DAY_BYTES || !is_letter(at[0]) || !is_letter(at[1]) || !is_letter(at[2]) || at[3] != ' ')
 		return 0;
 	ptrdiff_t bytes = old_time_bytes(at + DAY_BYTES, left - DAY_BYTES);
@@ -232,6 +246,77 @@ static bool take_time(struct cursor *cursor, struct weir_span *time, bool *dated
 	*time = span_of(at, end);
 	cursor->at = end + (end < cursor->end);
 	return true;
+}
+
+/* How long a zone's name before a message of Cisco's is, with the blank before it: " UTC" of " UTC: %"; 0: it is none. */
+static ptrdiff_t zone_bytes(const char *at, ptrdiff_t left)
+{
+	enum { ZONE_MAX_BYTES = 5 };
+	ptrdiff_t bytes = 1;
+	while (bytes < left && bytes <= ZONE_MAX_BYTES && at[bytes] >= 'A' && at[bytes] <= 'Z')
+		bytes++;
+	return bytes > 1 && at[0] == ' ' && left - bytes > 2 && memcmp(at + bytes, ": %", 3) == 0 ? bytes : 0;
+}
+
+/* A time that ends in a colon, and the space behind that. */
+static bool take_time_and_colon(struct cursor *cursor, struct weir_span *time)
+{
+	const char *at = cursor->at;
+	ptrdiff_t left = cursor->end - at, bytes = old_time_bytes(at, left);
+	if (bytes > 0)
+		bytes += zone_bytes(at + bytes, left - bytes);
+	else if ((bytes = iso_bytes(at, left)) > 0)
+		bytes -= at[bytes - 1] == ':';
+	if (bytes == 0 || bytes == left || at[bytes] != ':' || (bytes + 1 < left && at[bytes + 1] != ' '))
+		return false;
+	*time = span_of(at, at + bytes);
+	cursor->at = at + bytes + 1 + (bytes + 1 < left);
+	return true;
+}
+
+/* "000123: ": a number, or any other word, that ends in a colon. */
+static bool take_word_and_colon(struct cursor *cursor, bool number, struct weir_span *word)
+{
+	const char *at = cursor->at, *end = word_end(cursor);
+	if (end - at < 2 || end == cursor->end || end[-1] != ':')
+		return false;
+	for (const char *digit = at; number && digit < end - 1; digit++)
+		if (!is_digit(*digit))
+			return false;
+	*word = span_of(at, end - 1);
+	cursor->at = end + 1;
+	return true;
+}
+
+/*
+ * What Cisco's systems write before a message: ":", a number, the host, and a time that ends in a colon. Nothing is taken
+ * where there is no such time. '*' says that the clock is not set, '.' that it was, and is no longer compared with others.
+ */
+static bool take_cisco(struct cursor *cursor, struct syslog_header *header)
+{
+	struct cursor front = *cursor;
+	struct weir_span number, host = {0};
+	if (take_time_and_colon(cursor, &header->time))
+		return true;
+	if (header->priority < 0)
+		return false;
+	(void)take(&front, ':');
+	(void)take_word_and_colon(&front, true, &number);
+	for (int hosts = 0; hosts < 2; hosts++) {
+		struct cursor behind = front;
+		bool unset = take(&behind, '*');
+		if (!unset)
+			(void)take(&behind, '.');
+		if (take_time_and_colon(&behind, &header->time)) {
+			header->unset = unset;
+			header->host = host;
+			*cursor = behind;
+			return true;
+		}
+		if (!take_word_and_colon(&front, false, &host))
+			return false;
+	}
+	return false;
 }
 
 /* The number of a word, or the number that it is; -1: it is neither. */
@@ -324,6 +409,8 @@ static void take_host(struct cursor *cursor, struct syslog_header *header)
 		return;
 	header->host = span_of(cursor->at, end);
 	cursor->at = end + 1;
+	if (cursor->end - cursor->at > 1 && cursor->at[0] == ':' && cursor->at[1] == ' ') /* ASA's stands alone */
+		cursor->at += 2;
 	struct cursor behind = *cursor;
 	int priority = header->priority;
 	if ((take_level(&behind, true, header) || take_level(&behind, false, header)) && take_tag(&behind, header)) {
@@ -336,6 +423,11 @@ static void take_host(struct cursor *cursor, struct syslog_header *header)
 
 static bool parse_old(struct cursor cursor, struct syslog_header *header)
 {
+	if (take_cisco(&cursor, header)) {
+		(void)take_tag(&cursor, header);
+		header->message = rest_of(&cursor);
+		return true;
+	}
 	bool dated = false, timed = take_time(&cursor, &header->time, &dated);
 	if (!timed && header->priority < 0)
 		return false;

@@ -8,6 +8,8 @@
  *     Oct 11 22:14:15 host <auth.info> su[1234]: message            as BSD's syslogd writes, also before the host
  *     Fri Oct 11 22:14:15 2024 auth.info su[1234]: message          as OpenWrt's logread prints
  *     2003-10-11 22:14:15 host [su]: message
+ *     <166>Oct 11 2024 22:14:15 host : %ASA-6-302013: message       as Cisco's ASA sends, also without the host
+ *     <189>000123: host: *Oct 11 22:14:15.123 UTC: %SYS-5-CONFIG_I: message                as its IOS does
  *
  * In files the priority is missing; senders leave out hosts, tags and times. Whatever is there is found.
  */
@@ -23,6 +25,7 @@ struct syslog_header {
 	int priority;          /* facility * 8 + severity, also where they are words; -1: none was given */
 	bool modern;           /* RFC 5424 */
 	struct weir_span time; /* as it is written: "Oct 11 22:14:15" has no year */
+	bool unset;            /* who sent it says that his clock is not set: when it came is better than that time */
 	struct weir_span host, app, procid, msgid;
 	struct weir_span data; /* structured data, with its brackets */
 	struct weir_span message;

@@ -183,7 +183,7 @@ static bool take_zone(struct time_cursor *cursor, struct time_written *written)
 }
 
 /* "UTC", "GMT", "UT" and "Z" are zones by themselves; what another name means depends on the format's own zone. */
-static bool take_zone_name(struct time_cursor *cursor, struct time_written *written)
+bool time_take_zone_name(struct time_cursor *cursor, struct time_written *written)
 {
 	static const char *const universal[] = {"UTC", "GMT", "UT", "Z"};
 	struct weir_span name = {.at = cursor->at};
@@ -263,7 +263,7 @@ static bool take_letter(struct reading *reading, char letter)
 	case 'S': return take_between(cursor, 2, 0, 60, &reading->second);
 	case 'f': return take_fraction(reading);
 	case 'z': return take_zone(cursor, written);
-	case 'Z': return take_zone_name(cursor, written);
+	case 'Z': return time_take_zone_name(cursor, written);
 	default: written->has_unix = true; return take_number(cursor, DIGITS_MAX, &written->unix_s) > 0;
 	}
 }

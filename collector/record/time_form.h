@@ -47,5 +47,7 @@ struct time_cursor {
 
 /** "Jan", of which the case counts. */
 bool time_take_month(struct time_cursor *cursor, int32_t *month);
+/** "UTC", "CEST": what it means may depend on the format's own zone. */
+bool time_take_zone_name(struct time_cursor *cursor, struct time_written *written);
 
 #endif

@@ -263,7 +263,7 @@ void time_reader_set_reference(struct time_reader *reader, int64_t reference_ms)
 	reader->year_to_ms = civil_days(year + 1, 1, 1) * DAY_MS;
 }
 
-/* Jan  2 15:04:05[fraction], or Jan  2 2006 15:04:05 */
+/* Jan  2 15:04:05[fraction][ UTC], or Jan  2 2006 15:04:05 */
 static enum format_reason read_syslog(struct time_reader *reader, struct time_cursor cursor, int64_t *time_ms)
 {
 	struct time_written written = {0};
@@ -275,7 +275,10 @@ static enum format_reason read_syslog(struct time_reader *reader, struct time_cu
 		cursor = before;
 		written.year = 0;
 	}
-	if (!take_time_of_day(&cursor, &written) || !take_fraction(&cursor, &written.of_day_ms) || cursor.at < cursor.end)
+	if (!take_time_of_day(&cursor, &written) || !take_fraction(&cursor, &written.of_day_ms))
+		return FORMAT_BAD_TIME;
+	bool ends = cursor.at == cursor.end || (take(&cursor, ' ') && time_take_zone_name(&cursor, &written));
+	if (!ends || cursor.at < cursor.end)
 		return FORMAT_BAD_TIME;
 	return written.year > 0 ? resolve_date(reader, &written, time_ms) : resolve_yearless(reader, &written, time_ms);
 }

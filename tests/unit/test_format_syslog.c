@@ -28,6 +28,23 @@ static void parts_of_the_head_are_fields(void **state)
 	fixture_deinit(&fixture);
 }
 
+static void a_year_within_the_time_needs_no_other(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "{\"type\": \"syslog\", \"time_zone\": \"Europe/Berlin\"}", "host app message");
+	assert_reason(&fixture, "<166>Oct 11 2024 22:14:15 fw1 : %ASA-6-113005: AAA user authentication Rejected",
+	              FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1728677655000);
+	assert_field(&fixture, "host", "fw1");
+	assert_field(&fixture, "app", "%ASA-6-113005");
+	assert_field(&fixture, "message", "AAA user authentication Rejected");
+	assert_reason(&fixture, "<166>Oct 11 2024 22:14:15 UTC: %ASA-6-113005: x", FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1728684855000);
+	assert_reason(&fixture, "<166>Oct 11 2024 22:14:15 XYZ: %ASA-6-113005: x", FORMAT_BAD_TIME);
+	fixture_deinit(&fixture);
+}
+
 static void files_of_old_are_read_with_a_year(void **state)
 {
 	(void)state;
@@ -260,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_of_the_head_are_fields),
+		cmocka_unit_test(a_year_within_the_time_needs_no_other),
 		cmocka_unit_test(files_of_old_are_read_with_a_year),
 		cmocka_unit_test(messages_have_formats_of_their_own),
 		cmocka_unit_test(a_cost_is_the_messages),

@@ -162,6 +162,40 @@ static void levels_as_words_and_tags_in_brackets(void **state)
 	assert_string_equal(parts_of("Fri May 17 10:05:03 2024x"), "");
 }
 
+/* Cisco's ASA and IOS: a year, a colon that stands alone or behind the time, a number and the host before it. */
+static void heads_of_cisco(void **state)
+{
+	(void)state;
+	static const char *const rows[][2] = {
+		{"<166>Oct 11 2024 22:14:15 fw1 : %ASA-6-302013: Built x",
+	     "166|Oct 11 2024 22:14:15|fw1|%ASA-6-302013|~|~|~|Built x"},
+		{"<166>Oct 11 2024 22:14:15: %ASA-6-302013: Built x", "166|Oct 11 2024 22:14:15|~|%ASA-6-302013|~|~|~|Built x"},
+		{"<166>Oct  1 2024 22:14:15 fw1: %ASA-6-302013: Built",
+	     "166|Oct  1 2024 22:14:15|~|fw1|~|~|~|%ASA-6-302013: Built"},
+		{"<166>Oct 1 2024 22:14:15 fw1 %ASA-6-302013: Built", "166|Oct 1 2024 22:14:15|fw1|%ASA-6-302013|~|~|~|Built"},
+		{"Oct 11 2024 22:14:15.123 fw1 su[7]: x", "-1|Oct 11 2024 22:14:15.123|fw1|su|7|~|~|x"},
+		{"<166>Oct 11 22:14:15 fw1 : %ASA-6-302013: Built", "166|Oct 11 22:14:15|fw1|%ASA-6-302013|~|~|~|Built"},
+		{"<166>:Oct 11 22:14:15 UTC: %ASA-session-6-302013: Built",
+	     "166|Oct 11 22:14:15 UTC|~|%ASA-session-6-302013|~|~|~|Built"},
+		{"<166>2024-10-11T22:14:15Z: %ASA-6-302013: Built", "166|2024-10-11T22:14:15Z|~|%ASA-6-302013|~|~|~|Built"},
+		{"<166>2024-10-11T22:14:15Z fw1 : %ASA-6-302013: Built",
+	     "166|2024-10-11T22:14:15Z|fw1|%ASA-6-302013|~|~|~|Built"},
+		{"<189>000123: Oct 11 22:14:15.123: %SYS-5-CONFIG_I: x", "189|Oct 11 22:14:15.123|~|%SYS-5-CONFIG_I|~|~|~|x"},
+		{"<189>123: rt1: .Oct 11 22:14:15.123 CEST: %SYS-5-X: x", "189|Oct 11 22:14:15.123 CEST|rt1|%SYS-5-X|~|~|~|x"},
+		{"<189>123: rt1: *Mar  1 18:46:11.123 UTC: %SYS-5-X: x", "189|Mar  1 18:46:11.123 UTC|rt1|%SYS-5-X|~|~|~|x"},
+		{"<189>rt1: Oct 11 22:14:15: %SYS-5-X: x", "189|Oct 11 22:14:15|rt1|%SYS-5-X|~|~|~|x"},
+		{"<189>Oct 11 22:14:15: no tag here", "189|Oct 11 22:14:15|~|~|~|~|~|no tag here"},
+		{"<189>Oct 11 22:14:15:", "189|Oct 11 22:14:15|~|~|~|~|~|"},
+		/* These are none. */
+		{"<78>Oct 11 22:14:15 CRON: x", "78|Oct 11 22:14:15|~|CRON|~|~|~|x"},
+		{"<78>123: no time", "78|~|~|123|~|~|~|no time"},
+		{"<78>a: b: c: Oct 11 22:14:15: x", "78|~|~|a|~|~|~|b: c: Oct 11 22:14:15: x"},
+		{"<78>Oct 11 20245 22:14:15 a: x", "78|~|~|~|~|~|~|Oct 11 20245 22:14:15 a: x"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_string_equal(parts_of(rows[i][0]), rows[i][1]);
+}
+
 static void neither_priority_nor_time_is_no_head(void **state)
 {
 	(void)state;
@@ -220,6 +254,7 @@ int main(void)
 		cmocka_unit_test(heads_in_the_manner_of_rfc_3164),
 		cmocka_unit_test(what_senders_leave_out),
 		cmocka_unit_test(levels_as_words_and_tags_in_brackets),
+		cmocka_unit_test(heads_of_cisco),
 		cmocka_unit_test(neither_priority_nor_time_is_no_head),
 		cmocka_unit_test(parameters_of_structured_data),
 		cmocka_unit_test(priorities_have_names),

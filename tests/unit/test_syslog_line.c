@@ -94,6 +94,25 @@ static void what_is_missing_is_put_in(void **state)
 	syslog_line_deinit(&line);
 }
 
+/* A year is kept, a zone is its own, and a clock that is not set says nothing. */
+static void times_of_cisco(void **state)
+{
+	(void)state;
+	struct syslog_line line = make("+02:00");
+	int64_t now_ms = NEW_YEAR_2024_MS + 123;
+	expect(&line, now_ms, "<166>Oct 11 2022 22:14:15 fw1 : %ASA-6-302013: Built x",
+	       "<166>1 2022-10-11T20:14:15.000Z fw1 %ASA-6-302013 - - - Built x\n");
+	expect(&line, now_ms, "<166>Oct 11 2022 22:14:15: %ASA-6-302013: Built x",
+	       "<166>1 2022-10-11T20:14:15.000Z - %ASA-6-302013 - - - Built x\n");
+	expect(&line, now_ms, "<189>12: Dec 31 22:14:15.5 UTC: %SYS-5-X: x",
+	       "<189>1 2023-12-31T22:14:15.500Z - %SYS-5-X - - - x\n");
+	expect(&line, now_ms, "<189>12: r: .Dec 31 22:14:15.5: %SYS-5-X: x",
+	       "<189>1 2023-12-31T20:14:15.500Z r %SYS-5-X - - - x\n");
+	expect(&line, now_ms, "<189>12: r: *Mar  1 22:14:15.5: %SYS-5-X: x",
+	       "<189>1 2024-01-01T00:00:00.123Z r %SYS-5-X - - - x\n");
+	syslog_line_deinit(&line);
+}
+
 static void what_has_no_head_stays_as_it_is(void **state)
 {
 	(void)state;
@@ -115,6 +134,7 @@ int main(void)
 		cmocka_unit_test(the_year_is_the_nearest),
 		cmocka_unit_test(a_time_without_a_zone_is_of_the_configured_one),
 		cmocka_unit_test(what_is_missing_is_put_in),
+		cmocka_unit_test(times_of_cisco),
 		cmocka_unit_test(what_has_no_head_stays_as_it_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

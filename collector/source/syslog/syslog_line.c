@@ -101,11 +101,11 @@ static bool is_trailer(char c)
 	return c == '\n' || c == '\r' || c == '\0';
 }
 
-/* Reads the header's time. @return false: it has one that cannot be read */
+/* Reads the header's time, or takes the clock's where it is none. @return false: it has one that cannot be read */
 static bool read_time(struct syslog_line *line, const struct syslog_header *header, int64_t now_ms, int64_t *time_ms)
 {
 	*time_ms = now_ms;
-	if (header->time.length == 0)
+	if (header->time.length == 0 || header->unset)
 		return true;
 	bool yearless = header->time.at[0] < '0' || header->time.at[0] > '9';
 	if (yearless)
