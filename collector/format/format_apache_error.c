@@ -26,23 +26,44 @@ static bool take_bracket(struct weir_span *rest, struct weir_span *inside)
 	return true;
 }
 
-/* "mod_ssl.c(1234): " and "(13)Permission denied: " before a client; else nothing is taken. */
-static void skip_places(struct weir_span *rest)
+/* "mod_ssl.c(1234): ", a place in httpd's source; else nothing is taken. */
+static void skip_place(struct weir_span *rest)
+{
+	struct weir_span text = *rest, name, number;
+	if (!text_until(&text, '(', &name) || name.length == 0 || memchr(name.at, ' ', name.length) != NULL ||
+	    memchr(name.at, '/', name.length) != NULL || memchr(name.at, '[', name.length) != NULL)
+		return;
+	if (text_digits(&text, &number) > 0 && text_take(&text, "): "))
+		*rest = text;
+}
+
+/* "(13)Permission denied: ", on Windows "(OS 64)…: ", the system's words for an error, of which none has ": "; else nothing. */
+static void skip_error(struct weir_span *rest)
 {
 	struct weir_span text = *rest, number;
-	const char *colon = text_find(text, ": [");
-	if (colon == NULL)
+	if (!text_take(&text, "("))
 		return;
-	struct weir_span before = text_between(text.at, colon);
-	const char *open = before.length > 0 ? memchr(before.at, '(', before.length) : NULL;
-	/* A system's words have no bracket, and a place no blank before its parenthesis. */
-	if (open == NULL || memchr(before.at, '[', before.length) != NULL ||
-	    memchr(before.at, '/', before.length) != NULL || memchr(before.at, ' ', (size_t)(open - before.at)) != NULL)
-		return;
-	text = text_from(text, open + 1);
+	(void)text_take(&text, "OS ");
 	if (text_digits(&text, &number) == 0 || !text_take(&text, ")"))
 		return;
-	*rest = text_from(*rest, colon + 2);
+	const char *colon = text_find(text, ": ");
+	if (colon != NULL)
+		*rest = text_from(text, colon + 2);
+}
+
+static bool begins_with_client(struct weir_span text)
+{
+	return text_begins(text, "[client ") || text_begins(text, "[remote ");
+}
+
+/* What httpd writes before a client, each at its place; without a client behind it nothing is taken. */
+static void skip_places(struct weir_span *rest)
+{
+	struct weir_span text = *rest;
+	skip_place(&text);
+	skip_error(&text);
+	if (begins_with_client(text))
+		*rest = text;
 }
 
 static bool take_client(struct weir_span *rest, bool has_port, struct weir_span *ip)
@@ -81,8 +102,7 @@ static enum ready_outcome read_rest(struct weir_span rest, struct ready_line *re
 		if (!text_until(&inside, ':', &ready->parts[PID]))
 			ready->parts[PID] = inside;
 	}
-	if (!text_begins(rest, "[client ") && !text_begins(rest, "[remote "))
-		skip_places(&rest);
+	skip_places(&rest);
 	(void)take_client(&rest, modern, &ready->parts[IP]);
 	ready->parts[MESSAGE] = rest;
 	if (text_begins(rest, "AH") && text_until(&rest, ':', &before) && before.length <= 8)

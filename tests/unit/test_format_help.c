@@ -156,10 +156,45 @@ static void a_log_whose_lines_may_be_forged_is_told(void **state)
 #undef COMMON
 }
 
+/* Who sends long headers that are captured, or a long URL, has the line cut before his method and path: it is told. */
+static void a_line_that_haproxy_cut_is_told(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	char words[FORMAT_HELP_BYTES];
+	fixture_init(&fixture, "\"haproxy\"", "ip");
+#define BEFORE "192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/0/5/5 200 512 - - ---- 1/1/0/0/0 0/0 "
+	static const char *const cut[] = {
+		BEFORE "{aaaa",      BEFORE "{aaaa}",        BEFORE "{aaaa} {b",        BEFORE "{aaaa} \"",
+		BEFORE "{aa} \"GET", BEFORE "{aa} \"GET /a", BEFORE "\"GET /a HTTP/1.1"};
+	static const char *const whole[] = {
+		BEFORE "{aaaa} \"GET /a HTTP/1.1\"", BEFORE "\"<BADREQ>\"", BEFORE,
+		"192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 0/0/5007 212 -- 0/0/0/0/3 0/0",
+		"192.0.2.7:4002 [17/May/2024:10:05:03.323] fe be/s1 site.example 0/0/0/18/18 200"};
+#undef BEFORE
+	for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+		assert_reason(&fixture, cut[i], FORMAT_OK);
+		assert_true(fixture.record.cut);
+		assert_field(&fixture, "ip", "192.0.2.7");
+	}
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+		assert_reason(&fixture, whole[i], FORMAT_OK);
+		assert_false(fixture.record.cut);
+	}
+	format_help_cut(fixture.format, words);
+	assert_non_null(strstr(words, "len 65535"));
+	fixture_deinit(&fixture);
+	fixture_init(&fixture, "\"combined\"", "ip");
+	format_help_cut(fixture.format, words);
+	assert_string_equal(words, "");
+	fixture_deinit(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_log_whose_lines_may_be_forged_is_told),
+		cmocka_unit_test(a_line_that_haproxy_cut_is_told),
 		cmocka_unit_test(the_name_of_the_time_is_found),
 		cmocka_unit_test(the_name_of_the_client_is_found),
 		cmocka_unit_test(what_lies_within_an_object_is_named_by_a_pointer),

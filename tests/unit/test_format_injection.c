@@ -166,9 +166,17 @@ static const char *const syslog_pieces[] = {"<34>1 2024-05-17T10:05:03Z " EVIL "
 static const char *const apache_error_lines[] = {APACHE "[client {A}:4000] AH01618: user {u} not found: {u}",
                                                  APACHE
                                                  "(13)Permission denied: [client {A}:4000] AH00035: {u}, referer: {u}",
+                                                 APACHE "(5)Input/output error: [client {A}:4000] AH00132: {u}",
                                                  "[Fri May 17 10:05:03 2024] [error] [client {A}] {u}", NULL};
-static const char *const apache_error_pieces[] = {
-	"[client " EVIL ":1] ", "[remote " EVIL ":1] ", "(13)x: [client " EVIL "] ", "[pid 1] ", "] ", ": ", "/x", NULL};
+static const char *const apache_error_pieces[] = {"[client " EVIL ":1] ",
+                                                  "[remote " EVIL ":1] ",
+                                                  "(13)x: [client " EVIL "] ",
+                                                  "(5)Input/output error: ",
+                                                  "[pid 1] ",
+                                                  "] ",
+                                                  ": ",
+                                                  "/x",
+                                                  NULL};
 
 static const char *const ingress_lines[] = {
 	"{A} - {q} [17/May/2024:10:05:03 +0000] \"{q}\" 200 12 \"{q}\" \"{q}\" 88 0.002 [default-web-80] [] 10.0.0.9:80 12 0.002 200 6d",
