@@ -124,7 +124,10 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 		ledger_skip(ledger, WEIR_TOPIC_JUDGED, message->offset);
 		return true;
 	}
-	/* A judged frame has the times of its collector. The limiter has bounded them by when it came, and this is hardly later. */
+	/*
+	 * A judged frame has the times of its sender. The limiter has bounded them by when the log took the events; when they
+	 * were judged is later by the limiter's lag, and nearer than a time of tomorrow.
+	 */
 	(void)weir_frame_bound_times(archiver->reader, &frame, message->appended_ms);
 	bool real;
 	if (!is_of_record(archiver, ledger, message, frame.judged_offset, &real))

@@ -23,13 +23,11 @@ static enum weir_status cannot_write(const char *path, struct weir_error *error)
 	return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, weir_errno_words(errno));
 }
 
-/* Who is not root gives no file away: what its group cannot keep, no other group gets. */
+/* Not everybody may give a file away, and not every file system lets root: what its group cannot keep, no other group gets. */
 static bool keep_rights(int fd, const struct stat *before)
 {
 	mode_t mode = before->st_mode & 0777;
-	if (geteuid() == 0 && fchown(fd, before->st_uid, before->st_gid) != 0)
-		return false;
-	if (geteuid() != 0 && fchown(fd, (uid_t)-1, before->st_gid) != 0)
+	if (fchown(fd, before->st_uid, before->st_gid) != 0 && fchown(fd, (uid_t)-1, before->st_gid) != 0)
 		mode &= ~(mode_t)S_IRWXG;
 	return fchmod(fd, mode) == 0;
 }

@@ -371,10 +371,12 @@ bool weir_matcher_exempts_key(struct weir_matcher *matcher, const struct weir_zo
 	return is_exempt(matcher, asked, &matcher->groups[asked->group].template, record, false);
 }
 
+/* As for exempt records: what a cut line lacks makes it none. */
 static bool is_done(const struct zone_matcher *zone, const struct weir_record *record)
 {
 	for (uint32_t i = 0; i < zone->done_count; i++)
-		if (weir_record_filter_test(&zone->done[i], record))
+		if ((!record->cut || weir_record_filter_is_told(&zone->done[i], record)) &&
+		    weir_record_filter_test(&zone->done[i], record))
 			return true;
 	return false;
 }

@@ -93,16 +93,22 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 	mail_send(answering->mail, to, packet);
 }
 
+static bool is_durable(uint32_t way)
+{
+	return way >= OWNERS_PLACES_MAX;
+}
+
 bool answering_may_send_elsewhere(const struct answering *answering, uint32_t way)
 {
-	return answering->elsewhere + answering->by_way[way] < ANSWER_ELSEWHERE_PACKETS;
+	uint32_t most = is_durable(way) ? ANSWER_DURABLE_PACKETS : ANSWER_ELSEWHERE_PACKETS;
+	return answering->elsewhere[is_durable(way)] + answering->by_way[way] < most;
 }
 
 void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t way, struct mail_packet *packet)
 {
 	packet->elsewhere = true;
 	packet->way = way;
-	answering->elsewhere++;
+	answering->elsewhere[is_durable(way)]++;
 	answering->by_way[way]++;
 	weir_counter_add(&answering->core->stats.checks_forwarded, packet->count);
 	answering_send(answering, to, packet);
@@ -128,7 +134,7 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 		answering->away_end = at;
 	int64_t took_us = packet->unanswered != 0 ? answering_now_us() - packet->asked_us : 0;
 	if (packet->elsewhere) {
-		answering->elsewhere--;
+		answering->elsewhere[is_durable(packet->way)]--;
 		answering->by_way[packet->way]--;
 	}
 	for (uint32_t i = 0; i < packet->count; i++) {

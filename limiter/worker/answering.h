@@ -16,7 +16,8 @@ enum {
 	ANSWER_DURABLE_MS = 1000,                        /* the same, for an acknowledgement */
 	ANSWER_AWAY_MS = 1200,                           /* the same, for another thread's answer: longer than both */
 	ANSWER_ELSEWHERE_MS = 500,                       /* the same, for another process's, unless it is durable */
-	ANSWER_ELSEWHERE_PACKETS = MAIL_PACKETS_MAX / 2, /* that may be at other processes: the rest is for threads */
+	ANSWER_ELSEWHERE_PACKETS = MAIL_PACKETS_MAX / 2, /* that may be at other processes: the rest is for threads; */
+	ANSWER_DURABLE_PACKETS = MAIL_PACKETS_MAX / 4, /* beside them, of durable asks, which a stall of the log holds up */
 };
 
 struct answering {
@@ -27,7 +28,7 @@ struct answering {
 	bool told;                            /* the surface has answers to write */
 	struct mail_packet *idle;             /* by `next` */
 	uint32_t packets;                     /* of this worker, wherever they are */
-	uint32_t elsewhere;                   /* of which at other processes, */
+	uint32_t elsewhere[2];                /* of which at other processes: of asks that are not durable, and that are; */
 	uint32_t by_way[OWNERS_INBOXES];      /* by each of the places' inboxes */
 	struct mail_packet *away, **away_end; /* by `later`, oldest first */
 };

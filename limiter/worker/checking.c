@@ -127,10 +127,15 @@ static bool gathers(const struct checking *checking, uint32_t way)
 	       (!may_send(checking, way) || checking->answering->by_way[inbox_elsewhere(checking, way)] >= ELSEWHERE_SOON);
 }
 
+static bool waits_for_log(const struct check_ask *ask)
+{
+	return ask->durable && !check_is_peek(ask);
+}
+
 /* Until when an ask waits for an answer from there. */
 static int64_t until_ms(const struct checking *checking, uint32_t way, const struct check_ask *ask, int64_t now_us)
 {
-	bool soon = is_elsewhere(checking, way) && !ask->durable;
+	bool soon = is_elsewhere(checking, way) && !waits_for_log(ask);
 	return now_us / 1000 + (soon ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
 }
 
@@ -158,7 +163,7 @@ static void post_all(struct checking *checking, const uint32_t ways[2], const st
 {
 	for (uint32_t i = 0; i < count; i++) {
 		const struct check_ask *ask = &asks[places[i]];
-		if (post(checking, ways[ask->durable], ask, now_us))
+		if (post(checking, ways[waits_for_log(ask)], ask, now_us))
 			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
 		else
 			refuse(asks, &places[i], 1, CHECK_WHY_FULL, answers);

@@ -72,8 +72,22 @@ static void who_is_silent_leaves_room_to_the_others(void **state)
 		}
 		bring_back(scene, 0);
 		bring_back(scene, 1);
-		assert_int_equal(scene->answering.elsewhere, 0);
+		assert_int_equal(scene->answering.elsewhere[0], 0);
 	}
+}
+
+/* What waits for a log that stalls takes nothing from what waits for nothing. */
+static void durable_packets_leave_room_to_the_others(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t sent = 0;
+	for (uint32_t way = OWNERS_PLACES_MAX; way < OWNERS_INBOXES; way++)
+		for (; answering_may_send_elsewhere(&scene->answering, way); sent++)
+			answering_send_elsewhere(&scene->answering, CARRIER, way, answering_packet(&scene->answering, 0));
+	assert_in_range(sent, ANSWER_DURABLE_PACKETS / 2, ANSWER_DURABLE_PACKETS);
+	assert_int_equal(fill(scene, 0, 1000), ANSWER_ELSEWHERE_PACKETS / 2);
+	bring_back(scene, 0);
+	assert_int_equal(scene->answering.elsewhere[0] + scene->answering.elsewhere[1], 0);
 }
 
 static void the_threads_have_their_own(void **state)
@@ -130,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_is_silent_leaves_room_to_the_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(durable_packets_leave_room_to_the_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_threads_have_their_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_ask_is_answered_once, set_up, tear_down),
 	};

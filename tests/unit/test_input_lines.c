@@ -340,14 +340,45 @@ static void an_endless_line_comes_in_turns(void **state)
 	input_lines_free(lines);
 }
 
+/* Many zeros behind a text that is too long already: they are of the line, and it is not read anew for them. */
+static void zeros_within_a_long_line_are_read_once(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	struct input_lines_chunk chunk;
+	enum { LINE_MAX_BYTES = 100 << 10, TEXT = 150 << 10, TURNS = 10 };
+	size_t length = 10 << 20;
+	char *bytes = weir_alloc(length, 1);
+	memset(bytes, 'x', TEXT);
+	log_write("within.log", O_TRUNC, bytes, length);
+	struct input_lines *lines = open_lines("within.log", LINE_MAX_BYTES, 64 << 10);
+	int turns = 0;
+	while (turns < TURNS && input_lines_fill(lines, INPUT_LINES_NO_LIMIT, false, &error) == WEIR_AGAIN)
+		turns++;
+	assert_in_range(turns, 1, TURNS - 1);
+	log_append("within.log", "end\n");
+	assert_true(next(lines, INPUT_LINES_NO_LIMIT, false, &chunk));
+	assert_true(chunk.too_long);
+	assert_int_equal(chunk.length + chunk.skipped, length + 4);
+	assert_memory_equal(chunk.tail.at + chunk.tail.length - 3, "end", 3);
+	free(bytes);
+	input_lines_free(lines);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_line_waits_for_its_newline),    cmocka_unit_test(any_bytes_are_carried),
-		cmocka_unit_test(long_lines_cost_no_memory),       cmocka_unit_test(a_long_line_may_come_in_pieces),
-		cmocka_unit_test(no_byte_behind_a_limit_is_given), cmocka_unit_test(lines_of_every_size_come_once),
-		cmocka_unit_test(a_byte_order_mark_is_no_line),    cmocka_unit_test(zeros_before_a_line_are_none_of_it),
-		cmocka_unit_test(an_endless_line_comes_in_turns),  cmocka_unit_test(a_long_line_does_not_gather_what_follows),
+		cmocka_unit_test(a_line_waits_for_its_newline),
+		cmocka_unit_test(any_bytes_are_carried),
+		cmocka_unit_test(long_lines_cost_no_memory),
+		cmocka_unit_test(a_long_line_may_come_in_pieces),
+		cmocka_unit_test(no_byte_behind_a_limit_is_given),
+		cmocka_unit_test(lines_of_every_size_come_once),
+		cmocka_unit_test(a_byte_order_mark_is_no_line),
+		cmocka_unit_test(zeros_before_a_line_are_none_of_it),
+		cmocka_unit_test(zeros_within_a_long_line_are_read_once),
+		cmocka_unit_test(an_endless_line_comes_in_turns),
+		cmocka_unit_test(a_long_line_does_not_gather_what_follows),
 	};
 	return cmocka_run_group_tests(tests, log_directory_make, log_directory_remove);
 }

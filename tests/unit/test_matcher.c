@@ -635,6 +635,22 @@ static void done_is_tested_before_match(void **state)
 	teardown(&fixture);
 }
 
+/* Who makes long lines frees no place in a queue by what they lack. */
+static void a_cut_record_is_done_by_what_it_has(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(&fixture, "[{\"name\": \"q\", \"key\": [\"user\"], \"limits\": [{\"algorithm\": \"queue\", \"length\": 2, "
+	                "\"hold\": \"1m\", \"done\": {\"status\": {\"not\": [\"429\"]}}}]}]");
+	set_field(&fixture, "user", "u");
+	assert_string_equal(match(&fixture), "u: 1-done");
+	fixture.record.cut = true;
+	assert_string_equal(match(&fixture), "u: 1");
+	set_field(&fixture, "status", "200");
+	assert_string_equal(match(&fixture), "u: 1-done");
+	teardown(&fixture);
+}
+
 /* Zones that differ in nothing but their limits are asked about once: each record is in all of them, or in none. */
 static void zones_that_take_the_same_records_agree(void **state)
 {
@@ -774,6 +790,7 @@ int main(void)
 		cmocka_unit_test(no_line_is_in_a_zone_of_checks),
 		cmocka_unit_test(records_by_name_are_for_zones_that_name_their_source),
 		cmocka_unit_test(done_is_tested_before_match),
+		cmocka_unit_test(a_cut_record_is_done_by_what_it_has),
 		cmocka_unit_test(zones_that_take_the_same_records_agree),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),

@@ -19,9 +19,9 @@ void doctor_check_haproxy(const struct weir_check *check, const struct doctor_ga
 	}
 	if (late != NULL)
 		weir_findings_add(
-			check->findings, WEIR_SEVERITY_TICKET, "gateways",
+			check->findings, late->kind == 'b' ? WEIR_SEVERITY_NOTE : WEIR_SEVERITY_TICKET, "gateways",
 			"%s looks up who is blocked before the set-src of section %.*s sets the client's address: gateway %s "
-			"asks for whoever connects, such as a CDN\n"
+			"asks for whoever connects, such as a CDN, unless the address was right before\n"
 			"Clients that are blocked get in there\n"
 			"put weir's lines behind the last set-src, as weir setup haproxy --apply --reload does; move one of a "
 			"backend to the frontend (runbook: gateway-not-blocking)",
