@@ -358,6 +358,18 @@ static void doubt_list(struct teller *teller, struct weir_exempt_lists *lists, c
 	tell_words(teller);
 }
 
+/* Whether a word of a list may be a word and a remark: " #probe", " ; probe". A number, as in "user #1", is none. */
+static bool may_have_remark(const char *word)
+{
+	for (const char *mark = word; (mark = strpbrk(mark, "#;")) != NULL; mark++) {
+		const char *behind = mark + 1 + strspn(mark + 1, " \t");
+		bool letter = (*behind >= 'a' && *behind <= 'z') || (*behind >= 'A' && *behind <= 'Z');
+		if (mark > word && (mark[-1] == ' ' || mark[-1] == '\t') && letter)
+			return true;
+	}
+	return false;
+}
+
 static void doubt_exempt(struct teller *teller, struct weir_exempt_lists *lists)
 {
 	const struct weir_zone *zone = teller->zone;
@@ -370,6 +382,10 @@ static void doubt_exempt(struct teller *teller, struct weir_exempt_lists *lists)
 			                 zone->exempt_words[i]);
 		else if (addresses)
 			doubt_word(teller, zone->exempt_words[i], "exempts");
+		else if (may_have_remark(zone->exempt_words[i]))
+			weir_text_printf(&teller->words,
+			                 "\"%.80s\" is compared as a whole: a remark behind a word in a file begins with \" # \"",
+			                 zone->exempt_words[i]);
 		tell_words(teller);
 	}
 	for (uint32_t i = 0; lists != NULL && i < zone->exempt_list_count; i++)

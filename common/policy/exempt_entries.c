@@ -81,20 +81,35 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Where an entry ends that is a network and has a remark behind it, as public lists have: " # …" or " ; …". */
+/* The first of these marks with a blank before it, from `at` on; end: there is none. */
+static char *find_mark(char *at, char *end, const char *marks)
+{
+	while (at < end && !(is_blank(at[-1]) && strchr(marks, *at) != NULL && *at != '\0'))
+		at++;
+	return at;
+}
+
+/*
+ * Where an entry ends that has a remark behind it: " # …" or " ; …" behind a network, as public lists have. A word may hold
+ * these, as "user #1" and the names of browsers do: behind one, a remark has a '#' with a blank on either side.
+ */
 static char *remark_of(char *line, char *end)
 {
 	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
 	const char *why;
-	char *mark = line + 1;
-	while (mark < end && !(is_blank(mark[-1]) && (*mark == '#' || *mark == ';')))
-		mark++;
+	char *mark = find_mark(line + 1, end, "#;");
 	if (mark >= end)
 		return end;
-	while (mark > line && is_blank(mark[-1]))
-		mark--;
 	struct weir_span entry = {.at = line, .length = (uint32_t)(mark - line)};
-	return weir_networks_parse(entry, networks, &why) > 0 ? mark : end;
+	while (is_blank(entry.at[entry.length - 1]))
+		entry.length--;
+	if (weir_networks_parse(entry, networks, &why) > 0)
+		return line + entry.length;
+	for (mark = find_mark(mark, end, "#"); mark < end - 1 && !is_blank(mark[1]);)
+		mark = find_mark(mark + 1, end, "#");
+	while (mark < end && is_blank(mark[-1]))
+		mark--;
+	return mark;
 }
 
 /* One line, behind which a byte may be written. */

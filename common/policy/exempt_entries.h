@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The entries of "exempt": what one is, and files of them, one a line. Lines that are empty or begin with '#' or ';' are
- * passed over, and so are the blanks around an entry, a byte order mark, and what follows " #" or " ;" behind a network.
+ * passed over, and so are the blanks around an entry, a byte order mark, and what follows " #" or " ;" behind a network, and
+ * " # " behind a word.
  *
  * An entry that is an address, a network or a range is about addresses; any other is a word, with '*' a pattern. What
  * only looks like a network is refused, for as a word it would exempt nobody.

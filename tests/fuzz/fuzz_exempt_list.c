@@ -29,8 +29,17 @@ static void take_word(void *context, struct weir_span word)
 	taken->word_bytes += word.length;
 }
 
-/* "192.0.2.1 # ours" */
-static bool cut_remark(char *entry)
+/* Whether '#' behind a word begins a remark, by what the line has behind it. */
+static bool is_remark(const char *behind, const char *last)
+{
+	size_t blanks = 0;
+	while (behind + blanks < last && strchr(" \t\r", behind[blanks]) != NULL && behind[blanks] != '\0')
+		blanks++;
+	return behind + blanks == last || *behind == ' ' || *behind == '\t';
+}
+
+/* "192.0.2.1 # ours", "monitor # ours". @param raw  the same in the file, with all that its line has up to `last` */
+static bool cut_remark(char *entry, const char *raw, const char *last)
 {
 	struct weir_network networks[WEIR_RANGE_NETWORKS_MAX];
 	const char *why;
@@ -39,6 +48,14 @@ static bool cut_remark(char *entry)
 	if (blanks > 0 && strchr("#;", entry[word + blanks]) != NULL && entry[word + blanks] != '\0' &&
 	    weir_networks_parse(first, networks, &why) > 0) {
 		entry[word] = '\0';
+		return true;
+	}
+	for (size_t i = 1; entry[0] != '\0' && entry[0] != '#' && entry[0] != ';' && entry[i] != '\0'; i++) {
+		if (entry[i] != '#' || strchr(" \t", entry[i - 1]) == NULL || !is_remark(raw + i + 1, last))
+			continue;
+		while (i > 0 && strchr(" \t", entry[i - 1]) != NULL)
+			i--;
+		entry[i] = '\0';
 		return true;
 	}
 	return false;
@@ -56,7 +73,7 @@ static bool read_lines(const char *at, const char *end, struct taken *taken, uin
 		for (size_t length = strlen(begin); length > 0 && strchr(" \t\r", begin[length - 1]) != NULL;)
 			begin[--length] = '\0';
 		/* what is in a remark does not matter */
-		bool whole = cut_remark(begin) || memchr(at, '\0', (size_t)(last - at)) == NULL;
+		bool whole = cut_remark(begin, at + (begin - line), last) || memchr(at, '\0', (size_t)(last - at)) == NULL;
 		json_t *text = whole ? json_string(begin) : NULL; /* NULL: no UTF-8 */
 		if (whole && (*begin == '\0' || *begin == '#' || *begin == ';')) {
 			good = true;

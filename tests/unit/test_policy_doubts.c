@@ -119,6 +119,8 @@ static void what_never_matches_is_told(void **state)
 	     "0 exempt: \"bot-*\" is compared with addresses as text, so it exempts"},
 		{"\"key\": [], \"exempt\": [\"ann\"]",
 	     "0 exempt: \"ann\" is compared with the values of the key, and there are none"},
+		{"\"key\": [\"user\"], \"exempt\": [\"user #1\", \"#a;b\", \"monitor ; our probe\"]",
+	     "0 exempt: \"monitor ; our probe\" is compared as a whole"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const char *said = doubts(cases[i].members);

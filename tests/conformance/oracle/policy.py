@@ -102,7 +102,7 @@ class Exempt:
                     lines = [line.strip() for line in listing.read().split(b"\n")]
                 for line in lines:
                     if line and not line.startswith((b"#", b";")):
-                        self._add(line)
+                        self._add(re.split(rb"[ \t]+#(?:[ \t]|$)", line, maxsplit=1)[0])
             else:
                 self.filters.append(Filter(entry))
 
