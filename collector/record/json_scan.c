@@ -527,6 +527,8 @@ static const char *first_member(struct weir_span tail)
 
 bool json_scan_ends(struct json_scan *scan, const char *line, uint32_t length, struct weir_span tail)
 {
+	if (tail.length == 0)
+		return json_scan_line(scan, line, length);
 	struct walk walk = {.scan = scan, .end = tail.at + tail.length, .length = length + tail.length};
 	bool whole = scan_line(scan, line, length, walk.length);
 	const char *at = !whole && scan->cut ? first_member(tail) : NULL;

@@ -146,7 +146,8 @@ static void gather(struct kafka_source *source, struct source_chunk *chunk, int6
 	chunk->written_ms = weir_wall_ms();
 	chunk->data = source->lines.at;
 	chunk->length = source->lines.length - chunk->tail.length;
-	chunk->tail.at = chunk->data + chunk->length;
+	if (chunk->tail.length > 0)
+		chunk->tail.at = chunk->data + chunk->length;
 	chunk->positions = source->positions;
 }
 
