@@ -303,10 +303,10 @@ static enum weir_status return_to_zeros(struct input_lines *lines, struct weir_e
 			end--;
 		if (end == lines->end)
 			return WEIR_OK;
-		if (lines->skipping && end <= lines->line_max && lines->skipped > 0)
-			return WEIR_OK; /* where they begin is not known any more: it is not in what is kept of the line's end */
+		if (lines->skipping && end == lines->line_max && lines->skipped > 0)
+			return WEIR_OK; /* where they begin is not known any more: before what is kept of the line's end */
 		from = lines->offset;
-		zeros = from + (end - lines->begin) + (lines->skipping ? lines->skipped : 0);
+		zeros = from + (end - lines->begin) + (lines->skipping && end > lines->line_max ? lines->skipped : 0);
 	} else if (lines->zeros == 0) {
 		return WEIR_OK;
 	}
