@@ -181,18 +181,26 @@ def test_blocks_that_redis_has_evicted_come_back(place):
         subscriber = topic.subscribe(redis.url)
         topic.publish([topic.decision((f"10.0.0.{number}",)) for number in range(50)])
         check_redis(topic, redis.client, subscriber)
-        for name, value in (("maxmemory-policy", "allkeys-lru"), ("maxmemory", "8mb")):
-            redis.client.call("CONFIG", "SET", name, value)
-        for number in range(40_000):
-            redis.client.call("SET", f"page:{number}", "x" * 1000)
-            if number % 1000 == 0 and redis.client.call("EXISTS", *[f"weir:site:10.0.0.{n}" for n in range(50)]) < 50:
+        for _ in range(5):  # where the subscriber's own mark is among them, the list comes back for that, and the next round tells
+            evict_a_block(redis.client)
+            check_redis(topic, redis.client, subscriber)
+            if "maxmemory-policy" in subscriber.weir.said():
                 break
-        else:
-            raise AssertionError("Redis has evicted no block")
-        redis.client.call("CONFIG", "SET", "maxmemory", "0")
-        check_redis(topic, redis.client, subscriber)
         assert "maxmemory-policy" in subscriber.weir.said()
         assert subscriber.weir.stop() == 0
+
+
+def evict_a_block(client):
+    """Lets Redis run out of room until it has evicted one at least; then it has room again."""
+    for name, value in (("maxmemory-policy", "allkeys-lru"), ("maxmemory", "8mb")):
+        client.call("CONFIG", "SET", name, value)
+    for number in range(40_000):
+        client.call("SET", f"page:{number}", "x" * 1000)
+        if number % 1000 == 0 and client.call("EXISTS", *[f"weir:site:10.0.0.{n}" for n in range(50)]) < 50:
+            break
+    else:
+        raise AssertionError("Redis has evicted no block")
+    client.call("CONFIG", "SET", "maxmemory", "0")
 
 
 def test_killed_and_started_again(place):
