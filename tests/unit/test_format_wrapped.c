@@ -181,8 +181,9 @@ static void a_line_that_is_too_long_to_be_joined(void **state)
 		{"\"sshd\"", "Invalid user ", " from 192.0.2.7\\n"}};
 	for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
 		struct fixture fixture;
-		snprintf(line, sizeof line, "{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": %s}", formats[i][0]);
-		fixture_init(&fixture, line, "ip status");
+		char config[200];
+		snprintf(config, sizeof config, "{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": %s}", formats[i][0]);
+		fixture_init(&fixture, config, "ip status");
 		for (int part = 0; part < PARTS; part++) {
 			int head =
 				snprintf(line, sizeof line, "{\"time\":\"2024-05-17T10:05:03Z\",\"stream\":\"stdout\",\"log\":\"%s",
