@@ -150,9 +150,13 @@ def serves(place, name):
     with page(place, name, weir_port) as port:
         until(lambda: ask(port) and left() < 10, "weir is asked")
         asked = lambda: int(re.search(rb"total_commands_processed:(\d+)", weir_client.call("INFO", "stats")).group(1))
-        before = asked()
-        served = sum(half_closed(port).startswith(b"HTTP/1.1 ") for _ in range(20))
-        assert served > 0 and asked() - before > served, "who closes its side at once is asked about, if it is told anything"  # and INFO is one
+
+        def asked_about_all():
+            before = asked()
+            served = sum(half_closed(port).startswith(b"HTTP/1.1 ") for _ in range(20))
+            return served > 0 and asked() - before > served  # INFO is one
+        # On a busy machine an answer may be late, and a page serves without it.
+        until(asked_about_all, "who closes its side at once is asked about, if it is told anything")
         rest, seen = left(), []
         until(lambda: seen.append(ask(port)) or seen[-1][0] == 429, "no more are served")  # a late answer lets one more pass
         assert len(seen) > rest and {status for status, _ in seen[:-1]} <= {200}, seen
