@@ -78,7 +78,7 @@ def test_once_holds_its_memory_and_decides_the_same(place):
     assert read(place.path("held")) == read(place.path("free")) != b""
     assert held.summary()["zones"] == free.summary()["zones"]
     if not SANITIZED:
-        assert free_peak > floor + 3 * CEILING_BYTES, "this is no test of the ceiling"
+        assert free_peak > floor + 2 * CEILING_BYTES, "this is no test of the ceiling"  # few users take more each than many
         assert peak < floor + CEILING_BYTES + STORE_BYTES, "the ceiling was not held"
 
 
