@@ -14,11 +14,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum {
-	INDEX_LEAST = 1024,
-	KEPT_BYTES =
-		1 << 20, /* of each array, when it is cleared: what one busy hour needed is no need of all that follow */
-};
+enum { INDEX_LEAST = 1024 };
 
 struct row {
 	uint64_t hash; /* of zone, bucket and hour */
@@ -167,17 +163,14 @@ void counts_row(const struct counts *counts, size_t i, struct weir_archive_count
 void counts_clear(struct counts *counts)
 {
 	counts->count = 0;
-	if (counts->room * sizeof *counts->rows > KEPT_BYTES) {
+	if (counts->room * sizeof *counts->rows > COUNTS_KEPT_BYTES) {
 		free(counts->rows);
 		counts->rows = NULL;
 		counts->room = 0;
 	}
-	if (counts->names.capacity > KEPT_BYTES) {
-		weir_text_deinit(&counts->names);
-		weir_text_reserve(&counts->names, 1);
-	}
-	weir_text_clear(&counts->names);
-	if ((counts->mask + 1) * sizeof *counts->index > KEPT_BYTES) {
+	weir_text_clear_to(&counts->names, COUNTS_KEPT_BYTES);
+	weir_text_reserve(&counts->names, 1);
+	if ((counts->mask + 1) * sizeof *counts->index > COUNTS_KEPT_BYTES) {
 		free(counts->index);
 		counts->index = weir_alloc(INDEX_LEAST, sizeof *counts->index);
 		counts->mask = INDEX_LEAST - 1;

@@ -13,6 +13,9 @@
 
 #include "common/store/archive.h"
 
+/* Of each array when it is cleared: what one busy hour needed is no need of all that follow. */
+enum { COUNTS_KEPT_BYTES = 1 << 20 };
+
 struct counts;
 
 struct counts *counts_new(void);
@@ -40,7 +43,7 @@ size_t counts_bytes(const struct counts *counts);
 /** Row number i; its bucket is borrowed until the next call that changes. */
 void counts_row(const struct counts *counts, size_t i, struct weir_archive_count *row);
 
-/** Empties it; its memory is kept for what comes. */
+/** Empties it; of its memory no more than COUNTS_KEPT_BYTES an array is kept for what comes. */
 void counts_clear(struct counts *counts);
 
 #endif

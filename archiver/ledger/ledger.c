@@ -17,7 +17,6 @@ enum {
 	EXTRA_BYTES_2 = EXTRA_BYTES_1 + 2 * WEIR_MARK_STORED_BYTES,
 	EXTRA_BYTES_3 = EXTRA_BYTES_2 + 8 + WEIR_MARK_STORED_BYTES,
 	DECISION_TEXT_BYTES = 256, /* of one decision, about */
-	KEPT_BYTES = 1 << 20,      /* of each array, when it is emptied: the rest is for who needs it */
 };
 
 struct ledger *ledger_new(uint32_t partition)
@@ -35,21 +34,18 @@ static void empty(struct ledger *ledger)
 	for (size_t i = 0; i < ledger->decision_count; i++)
 		decision_row_deinit(&ledger->decisions[i]);
 	ledger->decision_count = ledger->event_count = 0;
-	if (ledger->decision_room * sizeof *ledger->decisions > KEPT_BYTES) {
+	if (ledger->decision_room * sizeof *ledger->decisions > COUNTS_KEPT_BYTES) {
 		free(ledger->decisions);
 		ledger->decisions = NULL;
 		ledger->decision_room = 0;
 	}
-	if (ledger->event_room * sizeof *ledger->events > KEPT_BYTES) {
+	if (ledger->event_room * sizeof *ledger->events > COUNTS_KEPT_BYTES) {
 		free(ledger->events);
 		ledger->events = NULL;
 		ledger->event_room = 0;
 	}
-	if (ledger->names.capacity > KEPT_BYTES) {
-		weir_text_deinit(&ledger->names);
-		(void)weir_text_reserve(&ledger->names, 1);
-	}
-	weir_text_clear(&ledger->names);
+	weir_text_clear_to(&ledger->names, COUNTS_KEPT_BYTES);
+	(void)weir_text_reserve(&ledger->names, 1); /* so that an event without bytes has an address, too */
 }
 
 void ledger_free(struct ledger *ledger)

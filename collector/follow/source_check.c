@@ -123,24 +123,12 @@ static void tell_unfit(const struct weir_check *check, const char *path, const c
 		(unsigned long long)sample->unfit, (unsigned long long)sample->lines, path, format, sample->first);
 }
 
-static void tell_forged(const struct weir_check *check, const char *path, const struct sample *sample)
+/* @param help  what lines have shown; "": nothing @param costs  and what to do */
+static void tell_help(const struct weir_check *check, const char *path, const char *help, const char *costs)
 {
-	if (sample->forged[0] != '\0')
-		weir_findings_add(
-			check->findings, WEIR_SEVERITY_TICKET, sources_check,
-			"%s: %s\nWho sends such a request blocks whom he likes\nset the service's log and the source's "
-			"\"format\" so; then restart the collector (runbook: format-changed)",
-			path, sample->forged);
-}
-
-static void tell_cut(const struct weir_check *check, const char *path, const struct sample *sample)
-{
-	if (sample->cut[0] != '\0')
-		weir_findings_add(
-			check->findings, WEIR_SEVERITY_TICKET, sources_check,
-			"%s: %s\nZones that match on what is missing do not count such requests\nlet the server write "
-			"longer lines (runbook: format-changed)",
-			path, sample->cut);
+	if (help[0] != '\0')
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, sources_check, "%s: %s\n%s (runbook: format-changed)",
+		                  path, help, costs);
 }
 
 static const char *format_name(const struct weir_config *config, size_t place)
@@ -185,8 +173,12 @@ static void check_lines(const struct weir_check *check, struct inputs *inputs, s
 	format_set_reference(format, weir_wall_ms());
 	sample_file(format, fd, (size_t)about->st_size, &sample);
 	tell_unfit(check, path, format_name(check->config, place), &sample);
-	tell_forged(check, path, &sample);
-	tell_cut(check, path, &sample);
+	tell_help(
+		check, path, sample.forged,
+		"Who sends such a request blocks whom he likes\nset the service's log and the source's \"format\" so; then "
+		"restart the collector");
+	tell_help(check, path, sample.cut,
+	          "Zones that match on what is missing do not count such requests\nlet the server write longer lines");
 	format_free(format);
 	tell_zone(check, inputs, place, path);
 }

@@ -8,9 +8,9 @@
  *
  * The format of the message reads the line; its time, where it has none, and its absent fields are the outer line's.
  * Docker and CRI cut long lines into parts, which are joined again (line_parts.c) for each of the two streams, up to the
- * longest line that there may be, of which a longer one gives its ends; those in an envelope for each stream of each container (line_marks.c). Docker's last part
- * has no mark that tells it. So parts are kept from file to file of a stream, as engines rotate between them, and reading
- * never goes on behind the first of them (held).
+ * longest line that there may be, of which a longer one gives its ends; those in an envelope for each stream of each
+ * container (line_marks.c). Docker's last part has no mark that tells it. So parts are kept from file to file of a stream,
+ * as engines rotate between them, and reading never goes on behind the first of them (held).
  */
 #include "collector/cut/line_marks.h"
 #include "collector/cut/line_parts.h"
@@ -148,8 +148,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		record->fields[wrapped->slots.moves[i].field] = (struct weir_span){0};
 	wrapped->body->other_stream = out.error_stream;
 	wrapped->body->looks_back = format->looks_back;
-	wrapped->body->cut = wrapped->parts.tail.at != NULL;
-	wrapped->body->tail = wrapped->body->cut ? text_line(wrapped->parts.tail) : (struct weir_span){0};
+	wrapped->body->tail = text_line(wrapped->parts.tail);
+	wrapped->body->cut = wrapped->body->tail.at != NULL;
 	if (wrapped->body->cut && !wrapped->body->takes_cut)
 		return FORMAT_LINE_TOO_LONG;
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);

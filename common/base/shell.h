@@ -7,6 +7,8 @@
 #ifndef WEIR_COMMON_SHELL_H
 #define WEIR_COMMON_SHELL_H
 
+#include "common/base/text.h"
+
 #include <limits.h>
 
 /* Each byte may be a quote, which takes four. */
@@ -22,5 +24,8 @@ struct weir_shell_word {
  * @param path  of less than PATH_MAX bytes; a longer one is nobody's, and is cut
  */
 struct weir_shell_word weir_shell_word(const char *path);
+
+/** Appends any word likewise, however long it is. */
+void weir_shell_append(struct weir_text *text, const char *word);
 
 #endif

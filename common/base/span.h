@@ -23,4 +23,10 @@ static inline bool weir_span_equal(struct weir_span a, struct weir_span b)
 	return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
 }
 
+static inline bool weir_span_begins(struct weir_span span, const char *text)
+{
+	size_t length = strlen(text);
+	return span.length >= length && memcmp(span.at, text, length) == 0;
+}
+
 #endif

@@ -25,6 +25,14 @@ static inline void weir_text_clear(struct weir_text *text)
 	text->length = 0;
 }
 
+/** The same; room of more than `most` bytes is given back. */
+static inline void weir_text_clear_to(struct weir_text *text, size_t most)
+{
+	if (text->capacity > most)
+		weir_text_deinit(text);
+	weir_text_clear(text);
+}
+
 static inline struct weir_span weir_text_span(const struct weir_text *text)
 {
 	return (struct weir_span){.at = text->at, .length = (uint32_t)text->length};

@@ -18,7 +18,7 @@ struct checking {
 	uint32_t partition_count;
 	const bool *given; /* by partition: the process has it */
 	struct bundles bundles;
-	struct mail_packet **outgoing; /* asks that are not sent yet, by way_of() */
+	struct mail_packet **outgoing; /* asks that are not sent yet, by way (checking.c) */
 	uint32_t ways;
 	int epoll;        /* -1: no checks are asked */
 	int64_t serve_ms; /* monotonic: when the surface is served though nothing has come */

@@ -33,7 +33,26 @@ static void a_shell_reads_the_path(void **state)
 		read[fread(read, 1, sizeof read - 1, shell)] = '\0';
 		assert_int_equal(pclose(shell), 0);
 		assert_string_equal(read, paths[i]);
+		struct weir_text text = {0};
+		weir_shell_append(&text, paths[i]);
+		weir_text_append(&text, "", 1);
+		assert_string_equal(text.at, weir_shell_word(paths[i]).text);
+		weir_text_deinit(&text);
 	}
+}
+
+static void a_word_that_is_appended_may_be_of_any_length(void **state)
+{
+	enum { QUOTES = 3 * PATH_MAX };
+	static char word[QUOTES + 1];
+	struct weir_text text = {0};
+	(void)state;
+	memset(word, '\'', QUOTES);
+	weir_text_puts(&text, "x ");
+	weir_shell_append(&text, word);
+	assert_int_equal(text.length, 2 + 1 + 4 * QUOTES + 1);
+	assert_memory_equal(text.at, "x ''\\''", 7);
+	weir_text_deinit(&text);
 }
 
 static void the_longest_path_has_room(void **state)
@@ -51,6 +70,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_shell_leaves_alone_stands_as_it_is),
 		cmocka_unit_test(a_shell_reads_the_path),
+		cmocka_unit_test(a_word_that_is_appended_may_be_of_any_length),
 		cmocka_unit_test(the_longest_path_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

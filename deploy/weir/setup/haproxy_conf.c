@@ -91,12 +91,6 @@ static void read_socket(struct haproxy_conf *conf, const char *at, const char *e
 		snprintf(conf->socket, sizeof conf->socket, "%.*s", (int)path.length, path.at);
 }
 
-static bool begins(struct weir_span span, const char *text)
-{
-	size_t length = strlen(text);
-	return span.length >= length && memcmp(span.at, text, length) == 0;
-}
-
 /* Behind this line, or behind the .if block that it is in: there it would be a condition of what is put in. */
 static void put_behind(struct haproxy_section *section, unsigned depth, size_t end_at)
 {
@@ -129,8 +123,9 @@ static void read_rule(struct haproxy_section *section, unsigned depth, bool http
 		put_behind(section, depth, end_at);
 		section->sets_src |= http;
 		section->looks_up_early |= http && section->looks_up;
-	} else if (http && begins(action, "set-var(txn.weir_") && word(&at, end, &value)) {
-		section->looks_up |= begins(value, "src,") || begins(value, "'src,") || begins(value, "\"src,");
+	} else if (http && weir_span_begins(action, "set-var(txn.weir_") && word(&at, end, &value)) {
+		section->looks_up |=
+			weir_span_begins(value, "src,") || weir_span_begins(value, "'src,") || weir_span_begins(value, "\"src,");
 	}
 }
 

@@ -5,6 +5,8 @@
  */
 #include "deploy/weir/setup/setup_subscriber.h"
 
+#include "common/base/shell.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,27 +14,10 @@
 
 #define UNITS_CONFIG "/etc/weir/weir.json"
 
-/* As a shell takes it. */
-static void put_word(struct weir_text *text, const char *word)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:,@%+=-";
-	if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-		weir_text_puts(text, word);
-		return;
-	}
-	weir_text_puts(text, "'");
-	for (const char *at = word; *at != '\0'; at++)
-		if (*at == '\'')
-			weir_text_puts(text, "'\\''");
-		else
-			weir_text_append(text, at, 1);
-	weir_text_puts(text, "'");
-}
-
 static void put_option(struct weir_text *text, const char *name, const char *value)
 {
 	weir_text_printf(text, "%s%s ", text->length > 0 ? " " : "", name);
-	put_word(text, value);
+	weir_shell_append(text, value);
 }
 
 /* What says which blocks, and what they are called there; terminated. */
@@ -80,9 +65,9 @@ static void note_unit(struct setup_plan *plan, const char *options)
 	weir_text_printf(notes,
 	                 "In a cluster weir-subscribe@%s keeps this list. Type as root, once all below is done:\n  echo ",
 	                 plan->kind);
-	put_word(notes, plan->to);
+	weir_shell_append(notes, plan->to);
 	weir_text_printf(notes, " >/etc/weir/subscribe-%s.target\n  echo ", plan->kind);
-	put_word(notes, words.at);
+	weir_shell_append(notes, words.at);
 	weir_text_printf(notes, " >/etc/weir/subscribe-%s.env\n", plan->kind);
 	if (!unit_may_write(plan))
 		weir_text_printf(notes,

@@ -86,9 +86,7 @@ struct grpc_call *call_open(struct grpc_connection *connection, int32_t stream)
 
 static void keep(struct weir_text *text, bool any)
 {
-	if (!any || text->capacity > CALL_KEPT_BYTES)
-		weir_text_deinit(text);
-	weir_text_clear(text);
+	weir_text_clear_to(text, any ? CALL_KEPT_BYTES : 0);
 }
 
 static void leave_connection(struct grpc_call *call)

@@ -437,21 +437,15 @@ static enum weir_status check(struct target *target, const struct block_table *t
 
 /* ---- read back ---- */
 
-static bool begins(struct weir_span name, const char *prefix)
-{
-	size_t length = strlen(prefix);
-	return name.length >= length && memcmp(name.at, prefix, length) == 0;
-}
-
 /* The keys of one answer of SCAN; of zones that are not subscribed to another subscriber's. */
 static void see_keys(const struct redis_target *redis, const struct weir_redis_answer *keys, target_seen *seen,
                      void *context, struct target_reading *reading)
 {
 	for (size_t i = 0; i < weir_redis_answer_count(keys); i++) {
 		struct weir_span name = weir_redis_answer_text(weir_redis_answer_element(keys, i));
-		if (begins(name, MARKER_PREFIX))
+		if (weir_span_begins(name, MARKER_PREFIX))
 			reading->kept = true;
-		if (!begins(name, BLOCK_PREFIX))
+		if (!weir_span_begins(name, BLOCK_PREFIX))
 			continue;
 		const char *at = name.at + strlen(BLOCK_PREFIX), *end = name.at + name.length;
 		const char *colon = memchr(at, ':', (size_t)(end - at));
